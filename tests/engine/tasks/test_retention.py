@@ -23,15 +23,22 @@ __all__ = ["app"]  # a fixture
 
 
 def test_a_finished_task_is_purged_with_its_executions_after_its_retention(simulate: Simulate, app: App) -> None:
-    """It exists until then; minutes later the task and its executions are removed, and no wake-up is left."""
+    """It exists until then; minutes later the task and its executions are removed, and no wake-up is left.
+
+    A task's own retention takes precedence; null keeps it for ever.
+    """
     sim = simulate(retention=7 * DAY)
     task = app.create(handler="tick", schedule=IN_A_MINUTE)
+    kept = [app.create(handler="tick", schedule=IN_A_MINUTE, retention=own).id for own in (None, 30 * DAY)]
     sim.advance(7 * DAY)
     assert len(sim.executions(task.id)) == 1
     sim.advance(3 * MINUTE)
     with pytest.raises(NotFound):
         app.get(task.id)
     assert app.container.store.load_execution(task.id, "20270101T000100Z") is None
+    sim.advance(22 * DAY)
+    assert [app.get(each).status for each in kept] == ["COMPLETED"] * 2
+    sim.advance(2 * DAY)
     assert app.container.store.sweep.next_wakeup() is None
 
 
@@ -47,17 +54,6 @@ def test_what_has_ended_is_there_a_year_later(simulate: Simulate, app: App) -> N
     sim.advance(366 * DAY)
     with pytest.raises(NotFound):
         app.get(task.id)
-
-
-@pytest.mark.parametrize("retention", [None, 30 * DAY])
-def test_a_task_s_own_retention_overrides_the_setting(
-    simulate: Simulate, app: App, retention: timedelta | None
-) -> None:
-    """The retention of the task takes precedence; null keeps the task for ever."""
-    sim = simulate(retention=DAY)
-    task = app.create(handler="tick", schedule=IN_A_MINUTE, retention=retention)
-    sim.advance(29 * DAY)
-    assert app.get(task.id).status == "COMPLETED"
 
 
 def test_an_unfinished_task_is_never_purged(simulate: Simulate, app: App) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -62,6 +62,12 @@ def make_app() -> App:
     return app
 
 
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    with Simulation(make_app(), start=START) as simulation:
+        yield simulation
+
+
 def say(task: Task) -> tuple[object, ...]:
     """Return what an edit could have changed."""
     return task.schedule, task.next_execution_time, task.runs, task.backlog, task.status, task.planned_to, task.revision
@@ -76,99 +82,92 @@ DOORS: Mapping[str, Callable[[App, dict[str, Any], Any], object]] = {
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_the_same_schedule_again_changes_nothing(spelling: str, state: str) -> None:
+def test_the_same_schedule_again_changes_nothing(sim: Simulation, spelling: str, state: str) -> None:
     """Saved every 17 minutes, it runs as often as one that nobody saves, and is the same each time."""
-    app, schedule = make_app(), SPELLINGS[spelling]
+    app, schedule = sim.app, SPELLINGS[spelling]
     fields = {"handler": "h", **STATES[state]}
-    with Simulation(app, start=START) as sim:
-        app.create(id="t", **fields, schedule=schedule)
-        app.create(id="alone", **fields, schedule=schedule)
-        if state == "paused":
-            app.pause("t")
-            app.pause("alone")
-        for number in range(24):
-            sim.advance(17 * MINUTE)
-            before = say(app.get("t"))
-            door = list(DOORS)[number % len(DOORS)]
-            DOORS[door](app, fields, schedule)
-            assert say(app.get("t")) == before, door
-        ran, alone = ([each.id for each in sim.executions(name)] for name in ("t", "alone"))
-        assert ran[:-1] == alone[: max(0, len(ran) - 1)]  # each has a jitter of its own
-        assert abs(len(ran) - len(alone)) <= 1
+    app.create(id="t", **fields, schedule=schedule)
+    app.create(id="alone", **fields, schedule=schedule)
+    if state == "paused":
+        app.pause("t")
+        app.pause("alone")
+    for number in range(24):
+        sim.advance(17 * MINUTE)
+        before = say(app.get("t"))
+        door = list(DOORS)[number % len(DOORS)]
+        DOORS[door](app, fields, schedule)
+        assert say(app.get("t")) == before, door
+    ran, alone = ([each.id for each in sim.executions(name)] for name in ("t", "alone"))
+    assert ran[:-1] == alone[: max(0, len(ran) - 1)]  # each has a jitter of its own
+    assert abs(len(ran) - len(alone)) <= 1
 
 
-def test_other_words_are_another_schedule() -> None:
+def test_other_words_are_another_schedule(sim: Simulation) -> None:
     """A phrase that changes the present schedule does so each time, and a single instant counts from each save."""
-    app = make_app()
-    with Simulation(app, start=START) as sim:
-        app.create(id="t", handler="h", schedule="every day at 9:00")
-        app.update("t", schedule="an hour later")
-        app.update("t", schedule="an hour later")
-        assert app.get("t").next_execution_time == utc("2027-01-05T11:00:00")
-        app.create(id="once", handler="h", schedule="in 2 hours")
-        sim.advance(HOUR)
-        app.update("once", schedule="in 2 hours")
-        assert app.get("once").next_execution_time == START + 3 * HOUR
+    app = sim.app
+    app.create(id="t", handler="h", schedule="every day at 9:00")
+    app.update("t", schedule="an hour later")
+    app.update("t", schedule="an hour later")
+    assert app.get("t").next_execution_time == utc("2027-01-05T11:00:00")
+    app.create(id="once", handler="h", schedule="in 2 hours")
+    sim.advance(HOUR)
+    app.update("once", schedule="in 2 hours")
+    assert app.get("once").next_execution_time == START + 3 * HOUR
 
 
 @pytest.mark.parametrize("words", ["tomorrow at 9:00 and 17:00", "every day next week at 9:00"])
-def test_dates_that_words_count_from_now_are_others_once_they_are_over(words: str) -> None:
+def test_dates_that_words_count_from_now_are_others_once_they_are_over(sim: Simulation, words: str) -> None:
     """The task had ended, and the same words mean other days: it runs on them."""
-    app = make_app()
-    with Simulation(app, start=START) as sim:
-        app.create(id="t", handler="h", schedule=words)
-        sim.advance(21 * DAY)
-        ran = len(sim.executions("t"))
-        assert app.get("t").has_ended
-        assert app.update("t", schedule=words).next_execution_time is not None
-        sim.advance(21 * DAY)
-        assert len(sim.executions("t")) == 2 * ran
+    app = sim.app
+    app.create(id="t", handler="h", schedule=words)
+    sim.advance(21 * DAY)
+    ran = len(sim.executions("t"))
+    assert app.get("t").has_ended
+    assert app.update("t", schedule=words).next_execution_time is not None
+    sim.advance(21 * DAY)
+    assert len(sim.executions("t")) == 2 * ran
 
 
 @pytest.mark.parametrize("again", ["Every 50 minutes", " every  50\nMINUTES "])
-def test_words_are_the_same_however_they_are_typed(again: str) -> None:
-    """Capitals and spaces mean nothing."""
-    app = make_app()
-    with Simulation(app, start=START) as sim:
-        app.create(id="t", handler="h", schedule="every 50 minutes")
-        sim.advance(17 * MINUTE)
-        before = say(app.get("t"))
-        app.update("t", schedule=again)
-        assert say(app.get("t")) == before
+def test_words_are_the_same_however_they_are_typed(sim: Simulation, again: str) -> None:
+    """Capitals and spaces mean nothing, and the language that was named once is kept."""
+    app = sim.app
+    app.create(id="t", handler="h", schedule="every 50 minutes", locale="en-GB")
+    sim.advance(17 * MINUTE)
+    before = say(app.get("t"))
+    app.update("t", schedule=again)
+    assert say(app.get("t")) == before
 
 
-def test_an_answer_does_not_name_dates_that_are_not_the_tasks() -> None:
+def test_an_answer_does_not_name_dates_that_are_not_the_tasks(sim: Simulation) -> None:
     """The task's own week goes on, so the answer says nothing of the week that the words would name now."""
-    app, words = make_app(), "every day next week at 9:00"
-    with Simulation(app, start=START) as sim:
-        created = app.create(id="t", handler="h", schedule=words)
-        assert "It is from 2027-01-11 to 2027-01-17." in created.assumed
-        sim.advance(8 * DAY)
-        assert not any("It is from" in each for each in app.update("t", schedule=words).assumed)
+    app, words = sim.app, "every day next week at 9:00"
+    created = app.create(id="t", handler="h", schedule=words)
+    assert "It is from 2027-01-11 to 2027-01-17." in created.assumed
+    sim.advance(8 * DAY)
+    assert not any("It is from" in each for each in app.update("t", schedule=words).assumed)
 
 
-def test_dates_that_words_count_from_now_are_others_the_next_day() -> None:
+def test_dates_that_words_count_from_now_are_others_the_next_day(sim: Simulation) -> None:
     """Dates that they name are the same, also once some are over."""
-    app = make_app()
-    with Simulation(app, start=START) as sim:
-        app.create(id="counted", handler="h", schedule="tomorrow at 9:00 and 17:00")
-        named = app.create(id="named", handler="h", schedule="on 5 January and 9 January 2027 at 9:00").schedule
-        sim.advance(2 * DAY)
-        moved = app.update("counted", schedule="tomorrow at 9:00 and 17:00")
-        assert moved.next_execution_time == utc("2027-01-07T09:00:00")
-        assert app.update("named", schedule="on 5 January and 9 January 2027 at 9:00").schedule == named
+    app = sim.app
+    app.create(id="counted", handler="h", schedule="tomorrow at 9:00 and 17:00")
+    named = app.create(id="named", handler="h", schedule="on 5 January and 9 January 2027 at 9:00").schedule
+    sim.advance(2 * DAY)
+    moved = app.update("counted", schedule="tomorrow at 9:00 and 17:00")
+    assert moved.next_execution_time == utc("2027-01-07T09:00:00")
+    assert app.update("named", schedule="on 5 January and 9 January 2027 at 9:00").schedule == named
 
 
-def test_the_same_words_in_another_zone_are_another_schedule() -> None:
+def test_the_same_words_in_another_zone_are_another_schedule(sim: Simulation) -> None:
     """A zone beside them counts, and so does one that the task has got since."""
-    app = make_app()
-    with Simulation(app, start=START):
-        app.create(id="t", handler="h", schedule="every day at 9:00")
-        app.update("t", schedule="every day at 9:00", timezone="Asia/Tokyo")
-        assert app.get("t").next_execution_time == utc("2027-01-05T00:00:00")
-        app.update("t", timezone="Europe/Berlin")
-        app.update("t", schedule="every day at 9:00", timezone="Asia/Tokyo")
-        assert app.get("t").next_execution_time == utc("2027-01-05T00:00:00")
+    app = sim.app
+    app.create(id="t", handler="h", schedule="every day at 9:00")
+    app.update("t", schedule="every day at 9:00", timezone="Asia/Tokyo")
+    assert app.get("t").next_execution_time == utc("2027-01-05T00:00:00")
+    app.update("t", timezone="Europe/Berlin")
+    app.update("t", schedule="every day at 9:00", timezone="Asia/Tokyo")
+    assert app.get("t").next_execution_time == utc("2027-01-05T00:00:00")
 
 
 @pytest.mark.parametrize(
@@ -206,54 +205,39 @@ def test_another_schedule_runs_what_has_come_due_and_is_in_it(
 
 @pytest.mark.parametrize("words", ["every day at 9:00", "every 50 minutes"])
 @pytest.mark.parametrize("zones", [("Europe/Berlin", "owner"), ("owner", "Europe/Berlin")])
-def test_the_same_words_begin_or_cease_to_follow_the_owner(words: str, zones: tuple[str, str]) -> None:
+def test_the_same_words_begin_or_cease_to_follow_the_owner(sim: Simulation, words: str, zones: tuple[str, str]) -> None:
     """The owner is in the very zone that the task is in, so only what happens when they travel differs."""
-    app = make_app()
-    with Simulation(app, start=START) as sim:
-        sim.add_person("ada", timezone="Europe/Berlin")
-        app.create(id="t", owner="ada", handler="h", schedule=words, timezone=zones[0])
-        assert app.update("t", schedule=words, timezone=zones[1]).schedule.follows_owner == (zones[1] == "owner")
-
-
-def test_the_language_that_was_named_once_is_kept() -> None:
-    """The same words without it are the same words."""
-    app = make_app()
-    with Simulation(app, start=START) as sim:
-        app.create(id="t", handler="h", schedule="every 50 minutes", locale="en-GB")
-        sim.advance(20 * MINUTE)
-        before = say(app.get("t"))
-        app.update("t", schedule="every 50 minutes")
-        assert say(app.get("t")) == before
+    app = sim.app
+    sim.add_person("ada", timezone="Europe/Berlin")
+    app.create(id="t", owner="ada", handler="h", schedule=words, timezone=zones[0])
+    assert app.update("t", schedule=words, timezone=zones[1]).schedule.follows_owner == (zones[1] == "owner")
 
 
 @pytest.mark.parametrize("words", ["every 50 minutes", "every day at 9:00"])
-def test_what_was_skipped_stays_skipped_when_the_same_words_are_saved(words: str) -> None:
+def test_what_was_skipped_stays_skipped_when_the_same_words_are_saved(sim: Simulation, words: str) -> None:
     """They say nothing of it."""
-    app = make_app()
-    with Simulation(app, start=START):
-        app.create(id="t", handler="h", schedule=words)
-        skipped = app.update("t", schedule="skip the next one").next_execution_time
-        assert app.update("t", schedule=words).next_execution_time == skipped
-        assert app.create(id="t", handler="h", schedule=words).next_execution_time == skipped
+    app = sim.app
+    app.create(id="t", handler="h", schedule=words)
+    skipped = app.update("t", schedule="skip the next one").next_execution_time
+    assert app.update("t", schedule=words).next_execution_time == skipped
+    assert app.create(id="t", handler="h", schedule=words).next_execution_time == skipped
 
 
-def test_a_move_that_is_taken_back_leaves_the_words_known() -> None:
+def test_a_move_that_is_taken_back_leaves_the_words_known(sim: Simulation) -> None:
     """Saved again, "every 50 minutes" counts from where it began, and not from now."""
-    app = make_app()
-    with Simulation(app, start=START) as sim:
-        schedule = app.create(id="t", handler="h", schedule="every 50 minutes").schedule
-        sim.advance(MINUTE)
-        due = app.get("t").next_execution_time
-        app.move("t", "next", utc("2027-01-04T13:30:00"))
-        app.update("t", schedule=schedule)
-        sim.advance(20 * MINUTE)
-        assert app.update("t", schedule="every 50 minutes").next_execution_time == due
+    app = sim.app
+    schedule = app.create(id="t", handler="h", schedule="every 50 minutes").schedule
+    sim.advance(MINUTE)
+    due = app.get("t").next_execution_time
+    app.move("t", "next", utc("2027-01-04T13:30:00"))
+    app.update("t", schedule=schedule)
+    sim.advance(20 * MINUTE)
+    assert app.update("t", schedule="every 50 minutes").next_execution_time == due
 
 
-def test_words_that_name_other_dates_beside_the_same_rule_are_the_words_to_know() -> None:
+def test_words_that_name_other_dates_beside_the_same_rule_are_the_words_to_know(sim: Simulation) -> None:
     """So the earlier words are another schedule again, and take the date away."""
-    app, words = make_app(), "every day at 9:00"
-    with Simulation(app, start=START):
-        plain = app.create(id="t", handler="h", schedule=words).schedule
-        assert app.update("t", schedule=f"{words} except on 6 January 2027").schedule != plain
-        assert not app.update("t", schedule=words).schedule.exdates
+    app, words = sim.app, "every day at 9:00"
+    plain = app.create(id="t", handler="h", schedule=words).schedule
+    assert app.update("t", schedule=f"{words} except on 6 January 2027").schedule != plain
+    assert not app.update("t", schedule=words).schedule.exdates

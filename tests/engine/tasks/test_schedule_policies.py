@@ -42,20 +42,9 @@ def make(**more: Any) -> Task:
     return app.create(TaskDraft.of(**fields))
 
 
-def outage(sim: Simulation, span: timedelta) -> None:
-    """Let time pass without deliveries and sweeps; then everything works again."""
-    sim.clock.advance(span)
-    sim.advance(timedelta(0))
-
-
 def hours(executions: list[Execution], status: str) -> list[float]:
     """Return the scheduled times of the executions of a status, in hours from the start."""
     return [(one.scheduled_for - START) / HOUR for one in executions if one.status == status]
-
-
-def minutes(executions: list[Execution], status: str) -> list[float]:
-    """Return the scheduled times of the executions of a status, in minutes from the start."""
-    return [(one.scheduled_for - START) / MINUTE for one in executions if one.status == status]
 
 
 def test_until_is_inclusive_and_completes_the_task(sim: Simulation) -> None:
@@ -66,19 +55,13 @@ def test_until_is_inclusive_and_completes_the_task(sim: Simulation) -> None:
     assert app.get("t").status == "COMPLETED"
 
 
-def test_max_runs_ends_the_task(sim: Simulation) -> None:
-    """After `max_runs` runs the task is COMPLETED; `upcoming` lists no occurrence beyond them."""
-    make(max_runs=3)
-    assert len(app.upcoming("t", 10)) == 3
-    sim.advance(10 * HOUR)
-    assert hours(sim.executions("t"), "SUCCEEDED") == [1, 2, 3]
-    assert app.get("t").status == "COMPLETED"
-
-
-def test_max_runs_can_be_raised(sim: Simulation) -> None:
-    """A task that reached its limit continues from now when the limit is raised."""
+def test_max_runs_ends_the_task_until_it_is_raised(sim: Simulation) -> None:
+    """After `max_runs` runs it is COMPLETED, and `upcoming` lists none beyond them. Raised, it continues from now."""
     make(max_runs=2)
+    assert len(app.upcoming("t", 10)) == 2
     sim.advance(4.5 * HOUR)
+    assert hours(sim.executions("t"), "SUCCEEDED") == [1, 2]
+    assert app.get("t").status == "COMPLETED"
     app.update("t", max_runs=3)
     sim.advance(4 * HOUR)
     assert hours(sim.executions("t"), "SUCCEEDED") == [1, 2, 5]
@@ -105,7 +88,7 @@ def test_overlap_skips_the_occurrences_of_a_long_run(sim: Simulation, overlap: s
     sim.advance((open_for + 3.2) * MINUTE)
     found = sim.executions("t")
     ran = [1, *([1 + open_for] if overlap == "buffer" else []), 2 + open_for, 3 + open_for]
-    assert sorted(minutes(found, "SUCCEEDED")) == ran
+    assert sorted((one.scheduled_for - START) / MINUTE for one in found if one.status == "SUCCEEDED") == ran
     skipped = [one for one in found if one.status == "SKIPPED"]
     assert len(skipped) <= 1
     covered = [1 if one.covers is None else one.covers.count for one in skipped]

@@ -23,61 +23,33 @@ from cloudsched.features.locks.locks import Locks
 from cloudsched.testing import START, Simulation
 
 
-def test_a_stale_dispatch_does_not_release_the_lock_of_an_open_run(app: App, sim: Simulation) -> None:
-    """A dispatch of an older revision that arrives during the run is dropped, and the run keeps its lock."""
+def test_nothing_that_comes_late_touches_the_lock_of_a_run_in_progress(app: App, sim: Simulation) -> None:
+    """A dispatch of an older revision is dropped, and cancelling the wait of the run has no effect.
+
+    A delivery that read the task before the run was claimed conflicts when it asks for the lock afterwards.
+    """
     held: list[int] = []
 
     @app.handler("hold")
-    def hold() -> None:
+    def hold(ctx: Context) -> None:
         assert sim.redeliver(stale).action == "dropped"
-        held.append(len(app.container.store.locks.load("door").lock.holders))
-
-    at = sim.now + MINUTE
-    app.create(id="t", handler="hold", schedule=Schedule.once(at), lock_key="door")
-    (sent,) = sim.pending()
-    stale = sent
-    app.update("t", title="New")
-    sim.advance_to(at)
-    assert held == [1]
-
-
-def test_an_executor_that_lost_a_run_does_not_release_its_lock(app: App, sim: Simulation) -> None:
-    """Cancelling the wait of a run has no effect while the run is in progress: it keeps its lock."""
-    held: list[int] = []
-
-    @app.handler("hold")
-    def hold(ctx: Context) -> None:
-        Locks(app.container.store, app.container.engine.sender).cancel(
-            "door", "t", ctx.execution_id, ctx.now()
-        )  # as a late finisher does
-        held.append(len(app.container.store.locks.load("door").lock.holders))
-
-    app.create(id="t", handler="hold", lock_key="door")
-    sim.advance(10 * MINUTE)
-    assert app.container.store.locks.load("door").lock.is_empty
-    assert held == [1]
-
-
-def test_a_duplicate_delivery_does_not_enqueue_a_run_in_progress(app: App, sim: Simulation) -> None:
-    """A delivery that read the task before the run was claimed conflicts when it asks for the lock afterwards."""
-    held: list[int] = []
-
-    @app.handler("hold")
-    def hold(ctx: Context) -> None:
-        dispatch = parse_dispatch(json.loads(body))
+        locks = Locks(app.container.store, app.container.engine.sender)
+        locks.cancel("door", "t", ctx.execution_id, ctx.now())  # as a late finisher does
+        dispatch = parse_dispatch(json.loads(sent.body))
         decision = on_dispatch(before, dispatch, ctx.now(), "theirs")
         assert isinstance(decision, Commit)
         assert decision.effects.run
+        run = decision.effects.run.model_copy(update={"lock_key": "door"})
         with pytest.raises(VersionConflict):
-            Locks(app.container.store, app.container.engine.sender).acquire(
-                before, decision.effects.run.model_copy(update={"lock_key": "door"}), dispatch, ctx.now()
-            )  # as a duplicate does
+            locks.acquire(before, run, dispatch, ctx.now())  # as a duplicate does
         held.append(len(app.container.store.locks.load("door").lock.holders))
 
-    before = app.create(id="t", handler="hold", lock_key="door")
-    (sent,) = sim.pending()
-    body = sent.body
+    app.create(id="t", handler="hold", lock_key="door")
+    (stale,) = sim.pending()
+    before = app.update("t", title="New")
+    (sent,) = (each for each in sim.pending() if each != stale)
     sim.advance(10 * MINUTE)
+    assert app.container.store.locks.load("door").lock.is_empty
     assert held == [1]
 
 

@@ -15,29 +15,8 @@
 # of the report. docs/run/deploy.md is a page for whoever runs this.
 set -eo pipefail
 
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
-source "$here/lib/commands.sh"
-# shellcheck source=lib/configuration.sh
-source "$here/lib/configuration.sh"
-# shellcheck source=lib/ledger.sh
-source "$here/lib/ledger.sh"
-# shellcheck source=lib/project.sh
-source "$here/lib/project.sh"
-# shellcheck source=lib/database.sh
-source "$here/lib/database.sh"
-# shellcheck source=lib/web.sh
-source "$here/lib/web.sh"
-# shellcheck source=lib/access.sh
-source "$here/lib/access.sh"
-# shellcheck source=lib/smoke.sh
-source "$here/lib/smoke.sh"
-# shellcheck source=lib/quota.sh
-source "$here/lib/quota.sh"
-# shellcheck source=lib/functions.sh
-source "$here/lib/functions.sh"
-# shellcheck source=lib/acceptance.sh
-source "$here/lib/acceptance.sh"
+source "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/lib/commands.sh"
 
 # shellcheck disable=SC2034 # `take_lock` reads it
 CONFIG="" LOCK=none # the scripts that this one runs take the lock, each its own

@@ -15,39 +15,8 @@
 # You can run it any number of times. It continues where an interrupted run stopped.
 set -eo pipefail
 
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
-source "$here/lib/commands.sh"
-# shellcheck source=lib/configuration.sh
-source "$here/lib/configuration.sh"
-# shellcheck source=lib/ledger.sh
-source "$here/lib/ledger.sh"
-# shellcheck source=lib/project.sh
-source "$here/lib/project.sh"
-# shellcheck source=lib/database.sh
-source "$here/lib/database.sh"
-# shellcheck source=lib/indexes.sh
-source "$here/lib/indexes.sh"
-# shellcheck source=lib/shards.sh
-source "$here/lib/shards.sh"
-# shellcheck source=lib/web.sh
-source "$here/lib/web.sh"
-# shellcheck source=lib/access.sh
-source "$here/lib/access.sh"
-# shellcheck source=lib/logs.sh
-source "$here/lib/logs.sh"
-# shellcheck source=lib/monitoring.sh
-source "$here/lib/monitoring.sh"
-# shellcheck source=lib/smoke.sh
-source "$here/lib/smoke.sh"
-# shellcheck source=lib/policies.sh
-source "$here/lib/policies.sh"
-# shellcheck source=lib/quota.sh
-source "$here/lib/quota.sh"
-# shellcheck source=lib/functions.sh
-source "$here/lib/functions.sh"
-# shellcheck source=lib/schedules.sh
-source "$here/lib/schedules.sh"
+source "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/lib/commands.sh"
 
 selected_step=""
 parse_options "$@"

@@ -13,25 +13,8 @@
 # database since then. Both revisions can read the dispatches that are waiting in the queues.
 set -eo pipefail
 
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
-source "$here/lib/commands.sh"
-# shellcheck source=lib/configuration.sh
-source "$here/lib/configuration.sh"
-# shellcheck source=lib/ledger.sh
-source "$here/lib/ledger.sh"
-# shellcheck source=lib/project.sh
-source "$here/lib/project.sh"
-# shellcheck source=lib/database.sh
-source "$here/lib/database.sh"
-# shellcheck source=lib/web.sh
-source "$here/lib/web.sh"
-# shellcheck source=lib/access.sh
-source "$here/lib/access.sh"
-# shellcheck source=lib/smoke.sh
-source "$here/lib/smoke.sh"
-# shellcheck source=lib/functions.sh
-source "$here/lib/functions.sh"
+source "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/lib/commands.sh"
 
 parse_options "$@"
 [[ "$MODE" != check ]] || die "rollback.sh has no --check."

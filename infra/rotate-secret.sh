@@ -12,21 +12,8 @@
 # interrupted rotation. The function for links does not have the secret: what people were sent stays valid.
 set -eo pipefail
 
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
-source "$here/lib/commands.sh"
-# shellcheck source=lib/configuration.sh
-source "$here/lib/configuration.sh"
-# shellcheck source=lib/ledger.sh
-source "$here/lib/ledger.sh"
-# shellcheck source=lib/project.sh
-source "$here/lib/project.sh"
-# shellcheck source=lib/database.sh
-source "$here/lib/database.sh"
-# shellcheck source=lib/access.sh
-source "$here/lib/access.sh"
-# shellcheck source=lib/functions.sh
-source "$here/lib/functions.sh"
+source "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/lib/commands.sh"
 
 # A dispatch waits at most 30 days, and an instance with the old secret may still be serving a 30-minute request.
 MAX_DISPATCH_WAIT=$((31 * 86400))
@@ -63,7 +50,7 @@ update_secrets() {
   local secrets="CLOUDSCHED_SECRET=$SECRET:$2"
   [[ -z "${3-}" ]] || secrets+=",CLOUDSCHED_PREVIOUS_SECRET=$SECRET:$3"
   change "make $NAME-$1 sign with version $2${3:+ and also accept version $3}" \
-    gcloud run services update "$NAME-$1" --region="$REGION" --update-secrets="$secrets" --project="$PROJECT" --quiet
+    gcloud run services update "$NAME-$1" --region="$REGION" --update-secrets="$secrets"
 }
 
 if [[ -n "$finish" ]]; then
@@ -74,9 +61,8 @@ if [[ -n "$finish" ]]; then
   [[ -n "$compromised" ]] || ((remaining <= 0)) || die "Dispatches signed with the old secret may still be waiting. \
 Try again in $(((remaining + 86399) / 86400)) days."
   change "make $NAME-execute accept only version $current" gcloud run services update "$NAME-execute" \
-    --region="$REGION" --remove-secrets=CLOUDSCHED_PREVIOUS_SECRET --project="$PROJECT" --quiet
-  change "disable version $previous" gcloud secrets versions disable "$previous" --secret="$SECRET" \
-    --project="$PROJECT" --quiet
+    --region="$REGION" --remove-secrets=CLOUDSCHED_PREVIOUS_SECRET
+  change "disable version $previous" gcloud secrets versions disable "$previous" --secret="$SECRET"
   record "secret.previous=none"
   log "When you no longer need the old version, destroy it:" \
     "gcloud secrets versions destroy $previous --secret=$SECRET --project=$PROJECT"

@@ -10,23 +10,8 @@
 # of a deleted queue for three to seven days: until then, deploy under another NAME.
 set -eo pipefail
 
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
-source "$here/lib/commands.sh"
-# shellcheck source=lib/configuration.sh
-source "$here/lib/configuration.sh"
-# shellcheck source=lib/ledger.sh
-source "$here/lib/ledger.sh"
-# shellcheck source=lib/project.sh
-source "$here/lib/project.sh"
-# shellcheck source=lib/database.sh
-source "$here/lib/database.sh"
-# shellcheck source=lib/logs.sh
-source "$here/lib/logs.sh"
-# shellcheck source=lib/monitoring.sh
-source "$here/lib/monitoring.sh"
-# shellcheck source=lib/web.sh
-source "$here/lib/web.sh"
+source "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/lib/commands.sh"
 
 is_confirmed="" with_data=""
 parse_options "$@"
@@ -66,20 +51,20 @@ remove() {
 remove_monitoring # first, so that nobody is paged because of the removal
 # Callers are removed before what they call, and services before the resources they depend on.
 remove "the job $NAME-sweep" job \
-  gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
-  gcloud scheduler jobs delete "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet
+  gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --format="value(name)" -- \
+  gcloud scheduler jobs delete "$NAME-sweep" --location="$REGION"
 # The function for links goes, too, if the configuration does not want it any more.
 if [[ "$PUBLIC_LINKS" == no ]] && is_managed account.links; then
   SENDERS_FIRST=(links "${SENDERS_FIRST[@]}") STORE_ACCOUNTS+=(links)
 fi
 for function in "${SENDERS_FIRST[@]}"; do
   remove "function $NAME-$function" "function.$function" \
-    gcloud run services describe "$NAME-$function" --region="$REGION" --format="value(metadata.name)" --project="$PROJECT" --quiet -- \
-    gcloud run services delete "$NAME-$function" --region="$REGION" --project="$PROJECT" --quiet
+    gcloud run services describe "$NAME-$function" --region="$REGION" --format="value(metadata.name)" -- \
+    gcloud run services delete "$NAME-$function" --region="$REGION"
 done
 remove "repository $NAME, with the functions' images" repository \
-  gcloud artifacts repositories describe "$NAME" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
-  gcloud artifacts repositories delete "$NAME" --location="$REGION" --project="$PROJECT" --quiet
+  gcloud artifacts repositories describe "$NAME" --location="$REGION" --format="value(name)" -- \
+  gcloud artifacts repositories delete "$NAME" --location="$REGION"
 include_feeds_in_logs
 names=()
 for priority in "${QUEUES[@]}"; do
@@ -95,8 +80,8 @@ for priority in "${PRIORITIES[@]}"; do # QUEUES_PER_PRIORITY may have been great
 done
 for queue in "${names[@]}"; do
   remove "queue $queue, with its waiting dispatches" "queue.$queue" \
-    gcloud tasks queues describe "$queue" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
-    gcloud tasks queues delete "$queue" --location="$REGION" --project="$PROJECT" --quiet
+    gcloud tasks queues describe "$queue" --location="$REGION" --format="value(name)" -- \
+    gcloud tasks queues delete "$queue" --location="$REGION"
 done
 # A deleted account's bindings would stay in the resources' policies for ever, so they are removed first.
 # revoke_role ROLE ACCOUNT [--condition=…] -- COMMAND-GROUP -- RESOURCE-AND-FLAGS, as for `grant_role`
@@ -115,10 +100,10 @@ revoke_role() {
     shift
   done
   shift
-  has_binding "$member" "$role" "${group[@]}" get-iam-policy "$@" --project="$PROJECT" --quiet ||
+  has_binding "$member" "$role" "${group[@]}" get-iam-policy "$@" ||
     [[ "$MODE" == dry-run ]] || return 0
   change "revoke $role on $1 from $member" "${group[@]}" remove-iam-policy-binding "$@" --member="$member" \
-    --role="$role" "${condition[@]}" --format=none --project="$PROJECT" --quiet
+    --role="$role" "${condition[@]}" --format=none
 }
 # A deployment that has moved, or whose DATABASE was changed before it was complete, may have roles on several databases.
 # shellcheck disable=SC2153 # the configuration sets it
@@ -140,8 +125,8 @@ while read -r kept account; do
 done < <(list_secret_readers)
 for account in "${STORE_ACCOUNTS[@]}" invoker builder smoke; do
   remove "service account $(require ACCOUNT_EMAILS "$account")" "account.$account" \
-    gcloud iam service-accounts describe "$(require ACCOUNT_EMAILS "$account")" --format="value(email)" --project="$PROJECT" --quiet -- \
-    gcloud iam service-accounts delete "$(require ACCOUNT_EMAILS "$account")" --project="$PROJECT" --quiet
+    gcloud iam service-accounts describe "$(require ACCOUNT_EMAILS "$account")" --format="value(email)" -- \
+    gcloud iam service-accounts delete "$(require ACCOUNT_EMAILS "$account")"
 done
 # A deployment that has moved from one database to another may have made both.
 IFS=+ read -ra databases <<<"$(get LEDGER created.database)"
@@ -154,11 +139,11 @@ for database in ${with_data:+"${databases[@]}"}; do
     request DELETE "https://firebaserules.googleapis.com/v1/$release"
   fi
   remove "the delete protection of database $database" database \
-    gcloud firestore databases describe --database="$database" --format="value(name)" --project="$PROJECT" --quiet -- \
-    gcloud firestore databases update --database="$database" --no-delete-protection --project="$PROJECT" --quiet
+    gcloud firestore databases describe --database="$database" --format="value(name)" -- \
+    gcloud firestore databases update --database="$database" --no-delete-protection
   remove "database $database, with all tasks" database \
-    gcloud firestore databases describe --database="$database" --format="value(name)" --project="$PROJECT" --quiet -- \
-    gcloud firestore databases delete --database="$database" --project="$PROJECT" --quiet
+    gcloud firestore databases describe --database="$database" --format="value(name)" -- \
+    gcloud firestore databases delete --database="$database"
 done
 [[ -z "$with_data" || "$MODE" == dry-run || " ${databases[*]} " == *" $DATABASE "* ]] ||
   log "Database $DATABASE is kept: these scripts did not make it."
@@ -169,10 +154,10 @@ The tasks stay in your app's database, with their indexes. To delete them, and n
 # is kept too, so that the database can still be removed later.
 if [[ -n "$with_data" || "$MODE" == dry-run || ${#databases[@]} == 0 ]]; then
   remove "secret $SECRET" secret \
-    gcloud secrets describe "$SECRET" --format="value(name)" --project="$PROJECT" --quiet -- \
-    gcloud secrets delete "$SECRET" --project="$PROJECT" --quiet
+    gcloud secrets describe "$SECRET" --format="value(name)" -- \
+    gcloud secrets delete "$SECRET"
   is_managed secret || [[ "$MODE" == dry-run ]] || change "clear the ledger in secret $SECRET, which is yours" \
-    gcloud secrets update "$SECRET" --clear-annotations --project="$PROJECT" --quiet
+    gcloud secrets update "$SECRET" --clear-annotations
   # shellcheck disable=SC2034 # `release_lock` reads it
   LOCK=none # it is gone with the ledger
 else

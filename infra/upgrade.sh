@@ -19,31 +19,8 @@
 # --force deploys code whose schema version is older than that of the stored documents; it will refuse to read them.
 set -eo pipefail
 
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=lib/commands.sh
-source "$here/lib/commands.sh"
-# shellcheck source=lib/configuration.sh
-source "$here/lib/configuration.sh"
-# shellcheck source=lib/ledger.sh
-source "$here/lib/ledger.sh"
-# shellcheck source=lib/project.sh
-source "$here/lib/project.sh"
-# shellcheck source=lib/database.sh
-source "$here/lib/database.sh"
-# shellcheck source=lib/indexes.sh
-source "$here/lib/indexes.sh"
-# shellcheck source=lib/web.sh
-source "$here/lib/web.sh"
-# shellcheck source=lib/access.sh
-source "$here/lib/access.sh"
-# shellcheck source=lib/smoke.sh
-source "$here/lib/smoke.sh"
-# shellcheck source=lib/check.sh
-source "$here/lib/check.sh"
-# shellcheck source=lib/quota.sh
-source "$here/lib/quota.sh"
-# shellcheck source=lib/functions.sh
-source "$here/lib/functions.sh"
+source "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/lib/commands.sh"
 
 parse_options "$@"
 [[ "$MODE" != check ]] || die "upgrade.sh has no --check. infra/deploy.sh --check lists what an upgrade would change."
@@ -161,7 +138,7 @@ wait_for_indexes
 for function in api links; do
   [[ -n "$(get candidate "$function")" ]] || continue
   change "tag the new revision of $NAME-$function" gcloud run services update-traffic "$NAME-$function" --region="$REGION" \
-    --update-tags="candidate=$(get candidate "$function")" --project="$PROJECT" --quiet
+    --update-tags="candidate=$(get candidate "$function")"
 done
 [[ -z "$(get candidate links)" ]] || test_links candidate || roll_back
 grant_smoke_access
@@ -220,7 +197,7 @@ for function in "${FUNCTIONS[@]}"; do
   revision="$(get candidate "$function")"
   [[ -n "$revision" ]] || { record "previous.$function=none" && continue; }
   change "send $NAME-$function to its latest revision" gcloud run services update-traffic "$NAME-$function" \
-    --region="$REGION" --to-latest --project="$PROJECT" --quiet
+    --region="$REGION" --to-latest
   set_digest "$function"
   [[ -z "$is_moving" ]] || put old "$function" none
   record "digest.$function=$DIGEST" "previous.$function=$(require old "$function")" "image.$function=$(get_image "$revision")"

@@ -143,9 +143,9 @@ print(f"{(began - due).total_seconds():.1f}")' <<<"$RESPONSE_BODY")"
 accept_unused() {
   local found database
   ! read_ledger || die "Project $PROJECT has a secret $SECRET already. Choose another --name."
-  found="$(query gcloud run services list --format="value(metadata.name)" --project="$PROJECT" --quiet)" || found=""
+  found="$(query gcloud run services list --format="value(metadata.name)")" || found=""
   ! grep -qE "^$NAME-(api|execute|sweep|links)$" <<<"$found" || die "Project $PROJECT has Cloud Run services $NAME-…. Choose another --name."
-  found="$(query gcloud firestore databases list --format="value(name.basename())" --project="$PROJECT" --quiet)" || found=""
+  found="$(query gcloud firestore databases list --format="value(name.basename())")" || found=""
   for database in "$DATABASE" "$NAME-restored"; do
     ! has_line "$database" "$found" || die "Project $PROJECT has a Firestore database $database. Choose another --name."
   done
@@ -197,8 +197,7 @@ accept_hop() {
   local at
   open_access
   create_reminder accept-hop $((31 * 86400))
-  at="$(query gcloud tasks list --queue="$NAME-hops" --location="$REGION" --format="value(scheduleTime)" \
-    --project="$PROJECT" --quiet)" || at=""
+  at="$(query gcloud tasks list --queue="$NAME-hops" --location="$REGION" --format="value(scheduleTime)")" || at=""
   [[ "$MODE" == dry-run || "$at" =~ ^[0-9-]+T ]] || die "Queue $NAME-hops does not have one dispatch, but: '$at'."
   note "the first hop of a task in 31 days is at $at"
   [[ "$MODE" == dry-run ]] || is_within_month "$at" ||
@@ -233,7 +232,7 @@ accept_rotation() {
 accept_purge() {
   open_access
   create_reminder accept-purge 120
-  change "purge queue $NAME" gcloud tasks queues purge "$NAME" --location="$REGION" --project="$PROJECT" --quiet
+  change "purge queue $NAME" gcloud tasks queues purge "$NAME" --location="$REGION"
   expect_one_run accept-purge 600
 }
 
@@ -244,25 +243,23 @@ accept_restore() {
   open_access
   create_reminder accept-restore 2400
   close_access
-  change "create bucket $BACKUP" gcloud storage buckets create "$BACKUP" --location="$REGION" --project="$PROJECT" \
-    --uniform-bucket-level-access --public-access-prevention --quiet
-  change "export database $other" gcloud firestore export "$BACKUP/backup" --database="$other" --project="$PROJECT" --quiet
+  change "create bucket $BACKUP" gcloud storage buckets create "$BACKUP" --location="$REGION" \
+    --uniform-bucket-level-access --public-access-prevention
+  change "export database $other" gcloud firestore export "$BACKUP/backup" --database="$other"
   DATABASE="$NAME-restored"
   configure
   run_script deploy.sh --step=database
   run_script deploy.sh --step=indexes
   run_script deploy.sh --step=rules
   run_script deploy.sh --step=roles
-  change "import the backup into database $DATABASE" gcloud firestore import "$BACKUP/backup" --database="$DATABASE" \
-    --project="$PROJECT" --quiet
+  change "import the backup into database $DATABASE" gcloud firestore import "$BACKUP/backup" --database="$DATABASE"
   run_script upgrade.sh
   [[ "$MODE" == dry-run ]] || read_ledger
   open_access
   expect_one_run accept-restore 3600
   close_access
-  change "unprotect database $other" gcloud firestore databases update --database="$other" --no-delete-protection \
-    --project="$PROJECT" --quiet
-  change "delete database $other" gcloud firestore databases delete --database="$other" --project="$PROJECT" --quiet
+  change "unprotect database $other" gcloud firestore databases update --database="$other" --no-delete-protection
+  change "delete database $other" gcloud firestore databases delete --database="$other"
   change "delete bucket $BACKUP" gcloud storage rm --recursive "$BACKUP" --quiet
 }
 
@@ -270,7 +267,7 @@ accept_teardown() {
   local found
   run_script teardown.sh --yes --with-data
   [[ "$MODE" != dry-run ]] || return 0
-  found="$(query gcloud run services list --format="value(metadata.name)" --project="$PROJECT" --quiet)" || found=""
+  found="$(query gcloud run services list --format="value(metadata.name)")" || found=""
   ! grep -qE "^$NAME-(api|execute|sweep|links)$" <<<"$found" || die "The teardown left ${found//$'\n'/, }."
   ! read_ledger || die "The teardown left secret $SECRET."
 }

@@ -103,8 +103,7 @@ set_trust_after_upgrade() {
 # Test whether Cloud Run lets everybody through to a function without looking at roles.
 is_unchecked() {
   local found
-  found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)" \
-    --project="$PROJECT" --quiet)" || return 1
+  found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)")" || return 1
   [[ "$(get_json_annotation run.googleapis.com/invoker-iam-disabled <<<"$found")" == true ]]
 }
 
@@ -117,8 +116,8 @@ print(found.get(sys.argv[1], ""), end="")' "$1"
 
 # open_function FUNCTION: let everybody call it, unless everybody may.
 open_function() {
-  ! has_binding allUsers roles/run.invoker gcloud run services get-iam-policy "$NAME-$1" --region="$REGION" \
-    --project="$PROJECT" --quiet || return 0
+  ! has_binding allUsers roles/run.invoker gcloud run services get-iam-policy "$NAME-$1" --region="$REGION" ||
+    return 0
   ! is_unchecked "$1" || return 0
   change "let everybody call function $NAME-$1" open_to_everybody "$NAME-$1"
 }
@@ -142,14 +141,13 @@ balancer in front and set API_ACCESS=private; see docs/guides/access.md."
 
 # close_function FUNCTION: let only those call it who have the role.
 close_function() {
-  if has_binding allUsers roles/run.invoker gcloud run services get-iam-policy "$NAME-$1" --region="$REGION" \
-    --project="$PROJECT" --quiet; then
+  if has_binding allUsers roles/run.invoker gcloud run services get-iam-policy "$NAME-$1" --region="$REGION"; then
     change "make function $NAME-$1 private" gcloud run services remove-iam-policy-binding "$NAME-$1" \
-      --region="$REGION" --member=allUsers --role=roles/run.invoker --project="$PROJECT" --quiet
+      --region="$REGION" --member=allUsers --role=roles/run.invoker
   fi
   if is_unchecked "$1"; then
     change "make function $NAME-$1 private: check roles again" gcloud run services update "$NAME-$1" \
-      --region="$REGION" --invoker-iam-check --project="$PROJECT" --quiet
+      --region="$REGION" --invoker-iam-check
   fi
 }
 

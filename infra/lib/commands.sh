@@ -100,19 +100,28 @@ lower() { tr '[:upper:]' '[:lower:]' <<<"$1"; }
 # has_line LINE TEXT: test whether a text has this line.
 has_line() { [[ $'\n'"$2"$'\n' == *$'\n'"$1"$'\n'* ]]; }
 
+# Set COMMAND to a command. One of gcloud is about the project and asks nothing, unless it has --quiet itself.
+complete() {
+  local IFS=' '
+  COMMAND=("$@")
+  [[ " ${*:1:3}" != *" gcloud "* && "$1" != create_queue || " $* " == *" --quiet "* ]] ||
+    COMMAND+=(--project="$PROJECT" --quiet)
+}
+
 # change WHAT COMMAND: run a command that changes something. A dry run prints the command; a check prints WHAT.
 change() {
   local what="$1"
   shift
+  complete "$@"
   CHANGES=$((CHANGES + 1))
   POLICY_COMMAND="" # what was read before may have changed
   case "$MODE" in
-    dry-run) quote_command "$@" ;;
+    dry-run) quote_command "${COMMAND[@]}" ;;
     check) printf 'differs: %s\n' "$what" ;;
     *)
       take_lock
       log "$what"
-      run_when_ready "$@"
+      run_when_ready "${COMMAND[@]}"
       ;;
   esac
 }
@@ -178,14 +187,15 @@ ARE_SERVICES_ON="" # "yes" once this run has seen that all APIs are enabled
 # script. A dry run prints the command and continues as if nothing existed yet. An API that was just enabled is asked again
 # until it answers: it would say of everything that it does not exist.
 query() {
+  complete "$@"
   if [[ "$MODE" == dry-run ]]; then
-    quote_command "$@" >&3
+    quote_command "${COMMAND[@]}" >&3
     return 1
   fi
   local errors status delay
   for delay in "${READY_DELAYS[@]}" ""; do
     status=0
-    { errors="$("$@" 2>&1 >&4)" || status=$?; } 4>&1
+    { errors="$("${COMMAND[@]}" 2>&1 >&4)" || status=$?; } 4>&1
     ((status)) || return 0
     [[ -n "$ARE_SERVICES_ON" && -n "$delay" ]] || break
     is_service_off "$errors" || break
@@ -273,3 +283,9 @@ parse_options() {
     shift
   done
 }
+
+# Every script has all parts: what one of them needs of another is not listed anywhere.
+for part in "$INFRA"/lib/*.sh; do
+  # shellcheck disable=SC1090 # each is checked by itself
+  [[ "$part" == */commands.sh ]] || source "$part"
+done

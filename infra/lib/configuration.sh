@@ -364,7 +364,7 @@ the project's $api (gcloud services enable $api --project=$PROJECT)."
     dry-run) PROJECT_NUMBER="PROJECT_NUMBER" ;;
     apply)
       # gcloud asks for a user through its own project, and for a service account, such as CI's, through that account's.
-      change "enable $api" gcloud services enable "$api" --project="$PROJECT" --quiet || die "$missing"
+      change "enable $api" gcloud services enable "$api" || die "$missing"
       ARE_SERVICES_ON=yes
       PROJECT_NUMBER="$(query "${asking[@]}")" || die "$missing"
       ARE_SERVICES_ON=""

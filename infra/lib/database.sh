@@ -26,7 +26,7 @@ create_database() {
     own_database
     change "create Firestore database $DATABASE in ${FIRESTORE_LOCATION:-$REGION}" gcloud firestore databases create \
       --database="$DATABASE" --location="${FIRESTORE_LOCATION:-$REGION}" --type=firestore-native --delete-protection \
-      --enable-pitr --project="$PROJECT" --quiet
+      --enable-pitr
   fi
   protect_database
 }
@@ -34,7 +34,7 @@ create_database() {
 # Firestore is not in each region that has functions. A place beside it is for you to choose: it is for good.
 require_location() {
   local location="${FIRESTORE_LOCATION:-$REGION}" found
-  found="$(query gcloud firestore locations list --format="value(locationId)" --project="$PROJECT" --quiet)" || return 0
+  found="$(query gcloud firestore locations list --format="value(locationId)")" || return 0
   has_line "$location" "$found" || die "Firestore is not in $location. Write another place in FIRESTORE_LOCATION: \
 $(paste -sd' ' - <<<"$found")"
 }
@@ -44,7 +44,7 @@ $(paste -sd' ' - <<<"$found")"
 describe_database() {
   local found edition location
   DATABASE_TYPE="" PROTECTED="" RECOVERY=""
-  found="$(query gcloud firestore databases describe --database="$DATABASE" --project="$PROJECT" --quiet \
+  found="$(query gcloud firestore databases describe --database="$DATABASE" \
     --format="value(type,deleteProtectionState,pointInTimeRecoveryEnablement,databaseEdition,locationId)")" || return 0
   IFS=$'\t' read -r DATABASE_TYPE PROTECTED RECOVERY edition location <<<"$found"
   [[ "$DATABASE_TYPE" == FIRESTORE_NATIVE ]] ||
@@ -113,21 +113,21 @@ protect_database() {
   if [[ -n "$DATABASE_TYPE" ]]; then
     [[ "$PROTECTED" == DELETE_PROTECTION_ENABLED ]] ||
       change "protect database $DATABASE from deletion" gcloud firestore databases update --database="$DATABASE" \
-        --delete-protection --project="$PROJECT" --quiet
+        --delete-protection
     [[ "$RECOVERY" == POINT_IN_TIME_RECOVERY_ENABLED ]] ||
       change "turn on point-in-time recovery of database $DATABASE" gcloud firestore databases update \
-        --database="$DATABASE" --enable-pitr --project="$PROJECT" --quiet
+        --database="$DATABASE" --enable-pitr
   fi
-  schedules="$(query gcloud firestore backups schedules list --database="$DATABASE" --project="$PROJECT" --quiet \
+  schedules="$(query gcloud firestore backups schedules list --database="$DATABASE" \
     --format="value(name.basename(),retention,weeklyRecurrence.day)")" || schedules=""
   while IFS=$'\t' read -r name retention day; do
     [[ -z "$name" || -n "$day" ]] || existing="$name"
     [[ "$existing" != "$name" || -z "$name" || "$retention" == "$seconds" ]] ||
       change "keep the backups of database $DATABASE for $BACKUP_RETENTION" gcloud firestore backups schedules update \
-        --database="$DATABASE" --backup-schedule="$name" --retention="$BACKUP_RETENTION" --project="$PROJECT" --quiet
+        --database="$DATABASE" --backup-schedule="$name" --retention="$BACKUP_RETENTION"
   done <<<"$schedules"
   [[ -n "$existing" ]] || change "back up database $DATABASE each day" gcloud firestore backups schedules create \
-    --database="$DATABASE" --recurrence=daily --retention="$BACKUP_RETENTION" --project="$PROJECT" --quiet
+    --database="$DATABASE" --recurrence=daily --retention="$BACKUP_RETENTION"
 }
 
 # Note that these scripts make DATABASE. There may be several after moves, joined by +.
@@ -153,7 +153,7 @@ get_deployed_database() {
     printf '%s' "$(get LEDGER database)"
     return
   fi
-  found="$(query gcloud run services describe "$NAME-execute" --region="$REGION" --format=json --project="$PROJECT" --quiet)" ||
+  found="$(query gcloud run services describe "$NAME-execute" --region="$REGION" --format=json)" ||
     return 0
   python3 -c '
 import json, sys
@@ -192,7 +192,7 @@ fence_database() {
   local queue state listed paused=() account
   require_no_other_role "$1"
   record "fenced=$1"
-  listed="$(query gcloud tasks queues list --location="$REGION" --format="value(name.basename(),state)" --project="$PROJECT" --quiet)" ||
+  listed="$(query gcloud tasks queues list --location="$REGION" --format="value(name.basename(),state)")" ||
     listed=""
   if [[ -z "$(get LEDGER fenced.kept)" ]]; then
     while IFS=$'\t' read -r queue state; do
@@ -202,12 +202,11 @@ fence_database() {
     record "fenced.kept=${paused[*]:-nothing}"
     unset IFS
   fi
-  ! has_job || change "pause the job $NAME-sweep" gcloud scheduler jobs pause "$NAME-sweep" --location="$REGION" \
-    --project="$PROJECT" --quiet
+  ! has_job || change "pause the job $NAME-sweep" gcloud scheduler jobs pause "$NAME-sweep" --location="$REGION"
   while IFS=$'\t' read -r queue state; do
     [[ "$state" == RUNNING ]] || continue
     is_own_queue "$queue" || continue
-    change "pause queue $queue" gcloud tasks queues pause "$queue" --location="$REGION" --project="$PROJECT" --quiet
+    change "pause queue $queue" gcloud tasks queues pause "$queue" --location="$REGION"
   done <<<"$listed"
   for account in "${STORE_ACCOUNTS[@]}"; do
     revoke_database_role "$account" "$1"
@@ -230,7 +229,7 @@ is_own_queue() {
 
 # Test whether there is a job: a deployment that was interrupted may lack it, until deploy.sh is run again.
 has_job() {
-  query gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet >/dev/null
+  query gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --format="value(name)" >/dev/null
 }
 
 revoke_database_role() {
@@ -282,9 +281,8 @@ lift_fence() {
   while IFS=$'\t' read -r queue state; do
     [[ "$state" == PAUSED && "+$(get LEDGER fenced.kept)+" != *"+$queue+"* ]] || continue
     is_own_queue "$queue" || continue
-    change "resume queue $queue" gcloud tasks queues resume "$queue" --location="$REGION" --project="$PROJECT" --quiet
-  done <<<"$(query gcloud tasks queues list --location="$REGION" --format="value(name.basename(),state)" --project="$PROJECT" --quiet || true)"
-  ! has_job || change "resume the job $NAME-sweep" gcloud scheduler jobs resume "$NAME-sweep" --location="$REGION" \
-    --project="$PROJECT" --quiet
+    change "resume queue $queue" gcloud tasks queues resume "$queue" --location="$REGION"
+  done <<<"$(query gcloud tasks queues list --location="$REGION" --format="value(name.basename(),state)" || true)"
+  ! has_job || change "resume the job $NAME-sweep" gcloud scheduler jobs resume "$NAME-sweep" --location="$REGION"
   record "fenced=none" "fenced.at=none" "fenced.kept=none" "moving=none"
 }

@@ -148,12 +148,12 @@ BASE_IMAGE="" # what Google puts below it, and keeps up to date
 create_repository() {
   [[ -z "$REPOSITORY" ]] || return 0
   ensure "repository $NAME for the functions' images" "repository/$NAME" repository \
-    gcloud artifacts repositories describe "$NAME" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
+    gcloud artifacts repositories describe "$NAME" --location="$REGION" --format="value(name)" -- \
     gcloud artifacts repositories create "$NAME" --repository-format=docker --location="$REGION" \
-    --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
+    --description="Created by cloudsched for the deployment $NAME"
   if is_managed repository && [[ "$(get LEDGER images)" != cleaned || "$MODE" == dry-run ]]; then
     change "let a policy remove old images" gcloud artifacts repositories set-cleanup-policies "$NAME" \
-      --location="$REGION" --policy="$INFRA/images.json" --no-dry-run --project="$PROJECT" --quiet
+      --location="$REGION" --policy="$INFRA/images.json" --no-dry-run
     record "images=cleaned"
   fi
   REPOSITORY="$REGION-docker.pkg.dev/$PROJECT/$NAME"
@@ -178,16 +178,15 @@ deploy_function() {
     source=(--image="$IMAGE" --base-image="$BASE_IMAGE")
   fi
   change "deploy function $NAME-$1${source[5]+ (some minutes: it is built)}" gcloud run deploy "$NAME-$1" \
-    "${DEPLOY_FLAGS[@]}" "${source[@]}" --update-labels="$(list_labels "commit=$COMMIT")" \
-    --project="$PROJECT" --quiet
+    "${DEPLOY_FLAGS[@]}" "${source[@]}" --update-labels="$(list_labels "commit=$COMMIT")"
   [[ -n "$IMAGE" || "$MODE" == check ]] || find_built_image "$(get_latest_revision "$1")"
 }
 
 # find_built_image REVISION: set IMAGE and BASE_IMAGE to those of a revision that was built from the source.
 find_built_image() {
   local found
-  found="$(query gcloud run revisions describe "$1" --region="$REGION" --format="json(metadata.annotations,status.imageDigest)" \
-    --project="$PROJECT" --quiet)" || found='{"status": {"imageDigest": "IMAGE"}}'
+  found="$(query gcloud run revisions describe "$1" --region="$REGION" --format="json(metadata.annotations,status.imageDigest)")" ||
+    found='{"status": {"imageDigest": "IMAGE"}}'
   read -r IMAGE BASE_IMAGE < <(python3 -c '
 import json, sys
 found = json.load(sys.stdin)
@@ -205,14 +204,13 @@ get_commit() {
 
 # Print the image that a revision runs, by digest.
 get_image() {
-  query gcloud run revisions describe "$1" --region="$REGION" --format="value(status.imageDigest)" \
-    --project="$PROJECT" --quiet || printf 'IMAGE'
+  query gcloud run revisions describe "$1" --region="$REGION" --format="value(status.imageDigest)" ||
+    printf 'IMAGE'
 }
 
 # Print the latest ready revision of a function, or an empty line if none is ready; fail if there is no such service.
 get_ready_revision() {
-  query gcloud run services describe "$NAME-$1" --region="$REGION" --format="value(status.latestReadyRevisionName)" \
-    --project="$PROJECT" --quiet
+  query gcloud run services describe "$NAME-$1" --region="$REGION" --format="value(status.latestReadyRevisionName)"
 }
 
 # Test whether a function's code or settings differ from the configuration, or its last upgrade was not completed.
@@ -277,8 +275,7 @@ use $deployed. Set DATABASE=\"$deployed\" and run this again; then move with inf
 verify_address() {
   [[ "$MODE" == apply ]] || return 0
   local found
-  found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)" \
-    --project="$PROJECT" --quiet)" || found=""
+  found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)")" || found=""
   [[ "$found" == *"$(require SERVICE_URLS "$1")"* ]] ||
     die "$NAME-$1 does not have the expected URL $(require SERVICE_URLS "$1"). It has: $found"
 }
@@ -292,10 +289,10 @@ create_sweep_job() {
     --location="$REGION" --schedule="$SWEEP_SCHEDULE" --time-zone=Etc/UTC --uri="$url/" --http-method=post
     --oidc-service-account-email="$(require ACCOUNT_EMAILS invoker)" --oidc-token-audience="$url"
     --attempt-deadline="${SWEEP_TIMEOUT}s" --max-retry-attempts=0
-    --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
+    --description="Created by cloudsched for the deployment $NAME"
   )
   printf -v expected '%s\t%s\t%s\t%s' "$SWEEP_SCHEDULE" "$url/" "$(require ACCOUNT_EMAILS invoker)" "${SWEEP_TIMEOUT}s"
-  if ! found="$(query gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet \
+  if ! found="$(query gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" \
     --format="value(schedule,httpTarget.uri,httpTarget.oidcToken.serviceAccountEmail,attemptDeadline)")"; then
     mark_managed job
     change "create the job $NAME-sweep" gcloud scheduler jobs create http "$NAME-sweep" "${flags[@]}"
@@ -311,15 +308,14 @@ create_sweep_job() {
 
 # shift_traffic FUNCTION REVISION=PERCENT,…
 shift_traffic() {
-  change "send $NAME-$1 to $2" gcloud run services update-traffic "$NAME-$1" --region="$REGION" --to-revisions="$2" \
-    --project="$PROJECT" --quiet
+  change "send $NAME-$1 to $2" gcloud run services update-traffic "$NAME-$1" --region="$REGION" --to-revisions="$2"
 }
 
 # Print the revision that serves all requests, or nothing if traffic is split.
 get_serving_revision() {
   local found percent revision
   found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --flatten="status.traffic" \
-    --format="value(status.traffic.percent,status.traffic.revisionName)" --project="$PROJECT" --quiet)" || {
+    --format="value(status.traffic.percent,status.traffic.revisionName)")" || {
     [[ "$MODE" == dry-run ]] && found=$'100\tSERVING-'"$1"
   } || return
   while IFS=$'\t' read -r percent revision; do

@@ -25,13 +25,13 @@ create_indexes() {
     IFS=$'\t' read -ra arguments <<<"$arguments"
     change "create composite index on $group (${arguments[*]:1})" retry_contention \
       gcloud firestore indexes composite create --collection-group="$group" "${arguments[@]}" \
-      --database="$DATABASE" --project="$PROJECT" --async --quiet
+      --database="$DATABASE" --async
   done < <(compare_indexes composites)
   set_single_field_indexes "$overrides"
   while IFS=$'\t' read -r group field arguments; do
     change "enable TTL on $group.$field" retry_contention \
       gcloud firestore fields ttls update "$field" --collection-group="$group" --enable-ttl \
-      --database="$DATABASE" --project="$PROJECT" --async --quiet
+      --database="$DATABASE" --async
   done < <(compare_indexes ttl-policies)
   [[ -n "$is_outdated" ]] || remove_retired_indexes
 }
@@ -44,7 +44,7 @@ set_single_field_indexes() {
     IFS=$'\t' read -ra arguments <<<"$arguments"
     change "set the indexes of $group.$field (${arguments[*]})" retry_contention \
       gcloud firestore indexes fields update "$field" --collection-group="$group" "${arguments[@]}" \
-      --database="$DATABASE" --project="$PROJECT" --async --quiet
+      --database="$DATABASE" --async
   done < <(compare_indexes "$1")
 }
 
@@ -63,7 +63,7 @@ remove_composite_indexes() {
   local group fields name
   while IFS=$'\t' read -r group fields name; do
     change "delete the composite index on $group ($fields)" retry_contention \
-      gcloud firestore indexes composite delete "$name" --database="$DATABASE" --project="$PROJECT" --quiet
+      gcloud firestore indexes composite delete "$name" --database="$DATABASE"
   done < <(compare_indexes "$1")
 }
 
@@ -96,7 +96,7 @@ compare_indexes() {
     *composites) list=(indexes composite list) ;;
     ttl-policies) file=firestore.ttl.json list=(fields ttls list) ;;
   esac
-  found="$(query gcloud firestore "${list[@]}" --database="$DATABASE" --format=json --project="$PROJECT" --quiet)" ||
+  found="$(query gcloud firestore "${list[@]}" --database="$DATABASE" --format=json)" ||
     found=""
   SHARDS="$(get_index_kind)" CLIENTS="$FIREBASE_PROJECT" python3 "$INFRA/lib/firestore_indexes.py" "$1" "$INFRA/$file" <<<"$found"
 }

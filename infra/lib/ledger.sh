@@ -10,7 +10,7 @@ read_ledger() {
   local found key value
   clear_map LEDGER
   ETAG=""
-  found="$(query gcloud secrets describe "$SECRET" --format="json(annotations,etag)" --project="$PROJECT" --quiet)" || {
+  found="$(query gcloud secrets describe "$SECRET" --format="json(annotations,etag)")" || {
     choose_database
     return 1
   }
@@ -112,7 +112,7 @@ record() {
   local IFS=,
   local list="${new[*]}"
   unset IFS
-  change "record $list" gcloud secrets update "$SECRET" --update-annotations="$list" --project="$PROJECT" --quiet
+  change "record $list" gcloud secrets update "$SECRET" --update-annotations="$list"
 }
 
 mark_managed() { record "created.$1=yes"; }

@@ -17,7 +17,7 @@ get_feed_filter() {
 read_feed_exclusion() {
   local found
   EXCLUSION=""
-  found="$(query gcloud logging sinks describe "$LOG_SINK" --format="json(exclusions)" --project="$PROJECT" --quiet)" || return 1
+  found="$(query gcloud logging sinks describe "$LOG_SINK" --format="json(exclusions)")" || return 1
   EXCLUSION="$(python3 -c '
 import json, sys
 for each in (json.load(sys.stdin) or {}).get("exclusions", []):
@@ -36,11 +36,11 @@ exclude_feeds_from_logs() {
   if [[ -z "$EXCLUSION" ]]; then
     mark_managed "logs.feeds"
     change "exclude the addresses of feeds from the log sink $LOG_SINK" gcloud logging sinks update "$LOG_SINK" \
-      --add-exclusion="$exclusion" --project="$PROJECT" --quiet
+      --add-exclusion="$exclusion"
   elif [[ "$EXCLUSION" != "$(get_feed_filter)" ]]; then
     require_ours "exclusion/$NAME-feeds" logs.feeds "It has the filter $EXCLUSION."
     change "update the exclusion of feeds from the log sink $LOG_SINK" gcloud logging sinks update "$LOG_SINK" \
-      --update-exclusion="$exclusion,disabled=false" --project="$PROJECT" --quiet
+      --update-exclusion="$exclusion,disabled=false"
   fi
 }
 
@@ -51,5 +51,5 @@ include_feeds_in_logs() {
     [[ -n "$EXCLUSION" ]] || return 0
   fi
   change "remove the exclusion of feeds from the log sink $LOG_SINK" gcloud logging sinks update "$LOG_SINK" \
-    --remove-exclusions="$NAME-feeds" --project="$PROJECT" --quiet
+    --remove-exclusions="$NAME-feeds"
 }

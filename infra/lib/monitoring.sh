@@ -74,8 +74,8 @@ get_collection() {
 create_metrics() {
   local key digest file found flags
   while IFS=$'\t' read -r key digest file; do
-    flags=(--config-from-file="$file" --project="$PROJECT" --quiet)
-    if ! found="$(query gcloud logging metrics describe "$NAME-$key" --format="value(description)" --project="$PROJECT" --quiet)"; then
+    flags=(--config-from-file="$file")
+    if ! found="$(query gcloud logging metrics describe "$NAME-$key" --format="value(description)")"; then
       mark_managed monitoring
       change "create metric $NAME-$key" gcloud logging metrics create "$NAME-$key" "${flags[@]}"
     elif [[ "$found" != *"[$digest]" ]]; then
@@ -167,8 +167,8 @@ remove_monitoring() {
     done <<<"$MONITORED"
   done
   while IFS=$'\t' read -r key _; do
-    query gcloud logging metrics describe "$NAME-$key" --format="value(description)" --project="$PROJECT" --quiet >/dev/null ||
+    query gcloud logging metrics describe "$NAME-$key" --format="value(description)" >/dev/null ||
       [[ "$MODE" == dry-run ]] || continue
-    change "remove metric $NAME-$key" gcloud logging metrics delete "$NAME-$key" --project="$PROJECT" --quiet
+    change "remove metric $NAME-$key" gcloud logging metrics delete "$NAME-$key"
   done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME" "$ALERT_DOLLARS_A_DAY" "$MOUNTED_SERVICES")
 }

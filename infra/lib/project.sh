@@ -23,12 +23,12 @@ enable_services() {
   log_step "Services"
   local enabled service missing=()
   [[ -z "$BUDGET_A_MONTH" ]] || SERVICES+=("${BUDGET_SERVICES[@]}")
-  enabled="$(query gcloud services list --enabled --format="value(config.name)" --project="$PROJECT" --quiet)" || enabled=""
+  enabled="$(query gcloud services list --enabled --format="value(config.name)")" || enabled=""
   for service in "${SERVICES[@]}"; do
     has_line "$service" "$enabled" || missing+=("$service")
   done
   ((${#missing[@]} == 0)) ||
-    change "enable ${missing[*]}" gcloud services enable "${missing[@]}" --project="$PROJECT" --quiet
+    change "enable ${missing[*]}" gcloud services enable "${missing[@]}"
   [[ "$MODE" != apply ]] || ARE_SERVICES_ON=yes
 }
 
@@ -42,12 +42,12 @@ create_secret() {
   if ! read_ledger; then
     [[ "$MODE" != apply ]] || lock="$(describe_lock)"
     change "create secret $SECRET" gcloud secrets create "$SECRET" "${replication[@]}" --labels="$(list_labels)" \
-      --set-annotations="created.secret=yes${lock:+,lock=$lock}" --project="$PROJECT" --quiet
+      --set-annotations="created.secret=yes${lock:+,lock=$lock}"
     put LEDGER created.secret "yes"
     hold_lock "$lock"
   fi
   version="$(query gcloud secrets versions list "$SECRET" --filter="state=ENABLED" --sort-by="~createTime" --limit=1 \
-    --format="value(name.basename())" --project="$PROJECT" --quiet)" || version=""
+    --format="value(name.basename())")" || version=""
   if [[ -z "$version" ]]; then
     add_secret_version
     version="${NEW_VERSION:-1}"
@@ -77,9 +77,9 @@ create_accounts() {
   for account in "${ACCOUNTS[@]}"; do
     email="$(require ACCOUNT_EMAILS "$account")"
     ensure "service account $email" "account/$NAME-$account" "account.$account" \
-      gcloud iam service-accounts describe "$email" --format="value(email)" --project="$PROJECT" --quiet -- \
+      gcloud iam service-accounts describe "$email" --format="value(email)" -- \
       gcloud iam service-accounts create "$NAME-$account" --display-name="cloudsched $account" \
-      --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
+      --description="Created by cloudsched for the deployment $NAME"
   done
 }
 
@@ -102,7 +102,7 @@ has_binding() {
 # Grant a role unless it is already granted: grant_role WHAT MEMBER ROLE [--condition=…] -- COMMAND-GROUP --
 # RESOURCE-AND-FLAGS, where the command group is, for example, `gcloud secrets`.
 grant_role() {
-  local what="$1" member="$2" role="$3" condition=() group=() resource=()
+  local what="$1" member="$2" role="$3" condition=() group=()
   shift 3
   while [[ "$1" != -- ]]; do
     condition+=("$1")
@@ -114,9 +114,8 @@ grant_role() {
     shift
   done
   shift
-  resource=("$@" --project="$PROJECT" --quiet)
-  ! has_binding "$member" "$role" "${group[@]}" get-iam-policy "${resource[@]}" || return 0
-  change "grant $role on $what to $member" "${group[@]}" add-iam-policy-binding "${resource[@]}" \
+  ! has_binding "$member" "$role" "${group[@]}" get-iam-policy "$@" || return 0
+  change "grant $role on $what to $member" "${group[@]}" add-iam-policy-binding "$@" \
     --member="$member" --role="$role" "${condition[@]}" --format=none
 }
 
@@ -180,9 +179,9 @@ grant_resource_roles() {
     done
     if [[ "$QUEUE_ADMIN" == on ]]; then
       grant_role "queue $queue" "$api" "$admin" -- gcloud tasks queues -- "$queue" --location="$REGION"
-    elif has_binding "$api" "$admin" gcloud tasks queues get-iam-policy "$queue" --location="$REGION" --project="$PROJECT" --quiet; then
+    elif has_binding "$api" "$admin" gcloud tasks queues get-iam-policy "$queue" --location="$REGION"; then
       change "revoke $admin on queue $queue from $api" gcloud tasks queues remove-iam-policy-binding "$queue" \
-        --location="$REGION" --member="$api" --role="$admin" --format=none --project="$PROJECT" --quiet
+        --location="$REGION" --member="$api" --role="$admin" --format=none
     fi
   done
   grant_secret_roles
@@ -199,7 +198,7 @@ create_queues() {
   local priority queue rate concurrent listed found expected flags names=() created=()
   local limits="rateLimits.maxDispatchesPerSecond,rateLimits.maxConcurrentDispatches"
   local retry="retryConfig.minBackoff,retryConfig.maxBackoff,retryConfig.maxDoublings,retryConfig.maxAttempts"
-  local listing=(gcloud tasks queues list --location="$REGION" --project="$PROJECT" --quiet)
+  local listing=(gcloud tasks queues list --location="$REGION")
   listed="$(query "${listing[@]}" --format="value(name.basename(),$limits,$retry,retryConfig.maxRetryDuration)")" || listed=""
   clear_map existing
   while IFS=$'\t' read -r queue found; do
@@ -223,7 +222,7 @@ create_queues() {
     found="$(get existing "$queue")"
     if [[ -z "$found" ]]; then
       is_further_queue "$priority" || mark_managed "queue.$queue"
-      change "create queue $queue" create_queue "$queue" --location="$REGION" "${flags[@]}" --project="$PROJECT" --quiet
+      change "create queue $queue" create_queue "$queue" --location="$REGION" "${flags[@]}"
       created+=("$queue")
       continue
     fi
@@ -231,8 +230,7 @@ create_queues() {
     is_further_queue "$priority" || require_ours "queue/$queue" "queue.$queue" "It has $(describe_limits "$found"), and this deployment wants \
 $(describe_limits "$expected")."
     if [[ "$found" != "$expected" ]]; then
-      change "update queue $queue" gcloud tasks queues update "$queue" --location="$REGION" "${flags[@]}" \
-        --project="$PROJECT" --quiet
+      change "update queue $queue" gcloud tasks queues update "$queue" --location="$REGION" "${flags[@]}"
     fi
   done
   [[ "$MODE" != apply || ${#created[@]} == 0 ]] || require_queues "${created[@]}"

@@ -12,7 +12,7 @@ has_schedules() {
 run_cloudsched() {
   local version secret
   version="$(get LEDGER secret.current)"
-  secret="$(query gcloud secrets versions access "${version:-1}" --secret="$SECRET" --project="$PROJECT" --quiet)"
+  secret="$(query gcloud secrets versions access "${version:-1}" --secret="$SECRET")"
   (
     set_backend_settings
     export CLOUDSCHED_STORE=firestore CLOUDSCHED_SECRET="$secret" "${BACKEND_SETTINGS[@]}"

@@ -23,7 +23,7 @@ grant_smoke_access() {
   SMOKE_ACCESS=granted IMPERSONATORS=("$OPERATOR")
   at_exit revoke_smoke_access
   if [[ "$(get_smoke_account_state)" == disabled ]]; then
-    change "enable account $NAME-smoke" gcloud iam service-accounts enable "$SMOKE_ACCOUNT" --project="$PROJECT" --quiet
+    change "enable account $NAME-smoke" gcloud iam service-accounts enable "$SMOKE_ACCOUNT"
   fi
   grant_role "account $NAME-smoke" "$OPERATOR" roles/iam.serviceAccountTokenCreator -- \
     gcloud iam service-accounts -- "$SMOKE_ACCOUNT"
@@ -39,15 +39,15 @@ revoke_smoke_access() {
   trap - ERR
   trap '' INT TERM HUP
   local member is_revoked=yes
-  revoke "disable account $NAME-smoke" gcloud iam service-accounts disable "$SMOKE_ACCOUNT" --project="$PROJECT" --quiet
+  revoke "disable account $NAME-smoke" gcloud iam service-accounts disable "$SMOKE_ACCOUNT"
   for member in "${IMPERSONATORS[@]}"; do
     revoke "revoke roles/iam.serviceAccountTokenCreator on account $NAME-smoke from $member" \
       gcloud iam service-accounts remove-iam-policy-binding "$SMOKE_ACCOUNT" --member="$member" \
-      --role=roles/iam.serviceAccountTokenCreator --format=none --project="$PROJECT" --quiet
+      --role=roles/iam.serviceAccountTokenCreator --format=none
   done
   revoke "revoke roles/run.invoker on function $NAME-api from $SMOKE_ACCOUNT" \
     gcloud run services remove-iam-policy-binding "$NAME-api" --region="$REGION" \
-    --member="serviceAccount:$SMOKE_ACCOUNT" --role=roles/run.invoker --format=none --project="$PROJECT" --quiet
+    --member="serviceAccount:$SMOKE_ACCOUNT" --role=roles/run.invoker --format=none
   trap - INT TERM HUP
   [[ -n "$is_revoked" ]] || {
     log "error: The smoke test still has access to the API. Run infra/deploy.sh to revoke it."
@@ -62,12 +62,13 @@ revoke() {
   shift
   CHANGES=$((CHANGES + 1))
   POLICY_COMMAND="" # what was read before may have changed
+  complete "$@"
   if [[ "$MODE" == dry-run ]]; then
-    quote_command "$@"
+    quote_command "${COMMAND[@]}"
     return
   fi
   log "$what"
-  if ! errors="$("$@" 2>&1 >/dev/null)" && ! is_not_found "$errors"; then
+  if ! errors="$("${COMMAND[@]}" 2>&1 >/dev/null)" && ! is_not_found "$errors"; then
     log "$errors"
     is_revoked=""
   fi
@@ -80,14 +81,14 @@ revoke_leftover_smoke_access() {
   state="$(get_smoke_account_state)"
   [[ -n "$state" ]] || return 0
   found="$(query gcloud iam service-accounts get-iam-policy "$SMOKE_ACCOUNT" --flatten="bindings[].members" \
-    --format="value(bindings.role,bindings.members)" --project="$PROJECT" --quiet)" || found=""
+    --format="value(bindings.role,bindings.members)")" || found=""
   IMPERSONATORS=()
   while IFS=$'\t' read -r role member; do
     [[ "$role" != roles/iam.serviceAccountTokenCreator ]] || IMPERSONATORS+=("$member")
   done <<<"$found"
   if [[ "$state" == disabled && ${#IMPERSONATORS[@]} == 0 ]] &&
     ! has_binding "serviceAccount:$SMOKE_ACCOUNT" roles/run.invoker gcloud run services get-iam-policy "$NAME-api" \
-      --region="$REGION" --project="$PROJECT" --quiet; then
+      --region="$REGION"; then
     return
   fi
   if [[ "$MODE" == check ]]; then
@@ -101,8 +102,7 @@ revoke_leftover_smoke_access() {
 # Print whether the smoke test's account is enabled or disabled, or nothing if it does not exist.
 get_smoke_account_state() {
   local is_disabled
-  is_disabled="$(query gcloud iam service-accounts describe "$SMOKE_ACCOUNT" --format="value(disabled)" \
-    --project="$PROJECT" --quiet)" || return 0
+  is_disabled="$(query gcloud iam service-accounts describe "$SMOKE_ACCOUNT" --format="value(disabled)")" || return 0
   if [[ "$is_disabled" == True ]]; then
     printf 'disabled'
   else

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from marks import put_parts
+from marks import put_parts, write
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guides" / "agent-schedules.md"
@@ -42,4 +42,4 @@ def _write_tab(framework: str, shown: str, template: str, file: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
+    write(PAGE, put)

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from marks import write
+
 from cloudsched.agents.tools import TOOLS
 
 if TYPE_CHECKING:
@@ -32,4 +34,4 @@ def _show(name: str, tool: AgentTool) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
+    write(PAGE, put)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from marks import put_parts
+from marks import put_parts, write
 
 from cloudsched.cli import main
 from cloudsched.cli.options import connection_options
@@ -110,4 +110,4 @@ def _list_connection() -> set[str]:
 _CONNECTION = _list_connection()
 
 if __name__ == "__main__":
-    PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
+    write(PAGE, put)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from marks import put_parts
+from marks import put_parts, write
 
 if TYPE_CHECKING:
     from tests.agents.complaints.world import Complaint
@@ -43,4 +43,4 @@ def _link(thread: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
+    write(PAGE, put)

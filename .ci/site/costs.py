@@ -10,6 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+from marks import write
+
 from cloudsched.config.settings import DEFAULT_PRICES, Settings
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.responses.overview_responses import to_amounts
@@ -246,4 +248,4 @@ def put(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
+    write(PAGE, put)

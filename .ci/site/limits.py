@@ -10,6 +10,8 @@ from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 
+from marks import write
+
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "tasks.md"
 ROW = re.compile(r"^(\| [^|]+ \| )[\d,]+((?: (\w+))?[^|]* <!-- ([\w.]+)\.([A-Z_]+) --> \|)$", re.MULTILINE)
 _UNITS = {
@@ -35,4 +37,4 @@ def _put_limit(row: re.Match[str]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
+    write(PAGE, put)

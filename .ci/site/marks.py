@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _PART = re.compile(r"^(<!-- ([\w-]+): (.+?) -->\n).*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL)
 
@@ -30,3 +31,11 @@ def put_parts(text: str, writers: dict[str, Callable[[str], str]]) -> str:
 def list_parts(text: str, name: str) -> list[str]:
     """Return the words of a page's marks of one name."""
     return [part[3] for part in _PART.finditer(text) if part[2] == name]
+
+
+def write(page: Path, put: Callable[[str], str], find_missing: Callable[[str], list[str]] = lambda _: []) -> None:
+    """Write the parts of a page anew; then end with an error if it lacks what it should have."""
+    text = put(page.read_text("utf-8"))
+    page.write_text(text, "utf-8")
+    if missing := find_missing(text):
+        raise SystemExit(f"{page.name} lacks: {' '.join(missing)}")

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from marks import list_parts, put_parts
+from marks import list_parts, put_parts, write
 
 import cloudsched.errors
 from cloudsched.app import shared
@@ -222,7 +222,4 @@ def _write_values(words: str) -> str:
 
 
 if __name__ == "__main__":
-    page = put(PAGE.read_text("utf-8"))
-    PAGE.write_text(page, "utf-8")
-    if missing := find_missing(page):
-        raise SystemExit(f"{PAGE.name} lacks: {' '.join(missing)}")
+    write(PAGE, put, find_missing)

@@ -10,6 +10,8 @@ from dataclasses import MISSING, Field
 from pathlib import Path
 from typing import Any
 
+from marks import write
+
 from cloudsched.config.access import Access
 from cloudsched.config.settings import AssistantSettings, ModelSettings, Prices, Sandbox, Settings
 from cloudsched.config.variables import Setting, list_settings
@@ -62,7 +64,4 @@ def _render_default(each: Field[Any], about: Setting) -> str:
 
 
 if __name__ == "__main__":
-    page = put(PAGE.read_text("utf-8"))
-    PAGE.write_text(page, "utf-8")
-    if missing := find_missing(page):
-        raise SystemExit(f"each needs one row in {PAGE.name}: {' '.join(missing)}")
+    write(PAGE, put, find_missing)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import click
-from marks import put_parts
+from marks import put_parts, write
 from pydantic.alias_generators import to_camel
 
 from cloudsched import App, AsyncApp
@@ -101,4 +101,4 @@ def _write_methods() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
+    write(PAGE, put)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,7 +60,8 @@ SERVERS = {
 def test_a_module_may_start_processes_from_a_thread_while_it_is_imported(tmp_path: Path, server: str) -> None:
     (tmp_path / "main.py").write_text(WHILE_IMPORTED)
     arguments = (each.format(port=free_port()) for each in SERVERS[server])
-    with process(sys.executable, *arguments, cwd=tmp_path):
+    home = {**os.environ, "HOME": str(tmp_path)}  # in which gunicorn leaves a socket
+    with process(sys.executable, *arguments, cwd=tmp_path, env=home):
         wait_until((tmp_path / "imported").exists, "the module is imported", 30)
 
 

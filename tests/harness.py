@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -186,6 +186,15 @@ class Process:
     def end(self) -> None:
         self.kill()
         self._output.close()
+
+
+def run_to_end(
+    command: Sequence[str | Path], *, check: bool = False, timeout: int = 250, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a program, and return its exit code and what it has said."""
+    return subprocess.run(  # noqa: S603 - the tests' own programs
+        command, check=check, timeout=timeout, capture_output=True, text=True, **options
+    )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Instants to the second: a simulation's clock moves a little at each look."""
+"""Units of time, and instants to the second: a simulation's clock moves a little at each look."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 
 from cloudsched import Execution, Schedule
 
+SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
 
 def about(instants: datetime | Sequence[datetime]) -> Any:  # noqa: ANN401 - what pytest returns
     """Return what is equal to an instant, or to a list of them, to the second."""
-    return pytest.approx(instants, abs=timedelta(seconds=1))
+    return pytest.approx(instants, abs=SECOND)
 
 
 def spread(records: Iterable[Execution], schedule: Schedule) -> list[Execution]:

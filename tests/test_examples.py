@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from tests.instants import DAY, HOUR, MINUTE
 
 import cloudsched
 from cloudsched import App, AsyncApp, Context, Execution, ExecutionStatus, Schedule, Task, TaskQuery, TaskStatus
@@ -78,7 +79,7 @@ def open_world() -> Iterator[dict[str, Any]]:
             payload={"about": "plants"},
             schedule="every day at 9",
         )
-        sim.advance(timedelta(hours=36))
+        sim.advance(36 * HOUR)
         own = (App, Context, Execution, ExecutionQuery, ExecutionStatus, Schedule, Task, TaskQuery, TaskStatus)
         imported: dict[str, Any] = {
             each.__name__: each for each in (*own, BaseModel, date, datetime, timedelta, random)
@@ -138,10 +139,10 @@ def test_an_example_for_handlers_runs(face: type, name: str, names: dict[str, An
         run(read_examples(face, name), {**names, "ctx": ctx})
 
     task = app.run_now(example, owner="ada")
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     with suppress(NotAwaited):
         app.send_event(task.id, "approved", {"by": "grace"})
-    sim.advance(timedelta(days=31))
+    sim.advance(31 * DAY)
     [ended] = sim.executions(task.id)
     assert ended.status is ExecutionStatus.SUCCEEDED, ended.error
 

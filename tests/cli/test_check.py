@@ -6,13 +6,13 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.conftest import CommandResult, serve_api_of
 from tests.harness import WAIT_SECONDS
+from tests.instants import DAY
 
 from cloudsched import Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -83,7 +83,7 @@ ASKS_APP = OLD.replace(
 )
 PLAIN = OLD.replace("def trip(ctx: Context, trip: Trip) -> None:", "def trip(trip: Trip) -> None:\n    ctx = None", 1)
 MOVED = OLD.replace('pull="gpu"', 'pull="cpu"')
-DAILY = Schedule.every(timedelta(days=1), start=START + timedelta(days=1))
+DAILY = Schedule.every(DAY, start=START + DAY)
 UNDECLARED = OLD.replace('@app.handler("render", pull="gpu")\n', "")
 CLOSED = OLD.replace(', access="users"', "")
 

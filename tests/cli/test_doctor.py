@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.cli.conftest import CommandResult, serve_api_of
+from tests.instants import HOUR, SECOND
 
 from cloudsched import App, Schedule
 from cloudsched.cli.doctor import api_checks
@@ -30,7 +31,7 @@ CANARY = ("--handler", "greet", "--payload", '{"name": "Ada"}')
 @pytest.fixture(autouse=True)
 def _let_the_stack_run(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the doctor waits, the simulation runs what is due."""
-    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: sim.advance(timedelta(seconds=1)))
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: sim.advance(SECOND))
     monkeypatch.setattr(api_checks, "time", clock)
 
 
@@ -98,7 +99,7 @@ def test_another_version_is_wrong(run_command: Run, url: str, monkeypatch: pytes
 
 def test_a_late_task_is_found(run_command: Run, url: str, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that should have started is what the sweep has to prevent."""
-    due = sim.now + timedelta(hours=1)
+    due = sim.now + HOUR
     task = sim.app.create(owner="ada", title="Late", handler="shout", schedule=Schedule.once(due))
     assert look(run_command, url, "--no-canary")[0] == 0
     monkeypatch.setattr(api_checks, "MAX_LATENESS", timedelta(hours=-2))

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from tests.cli.conftest import CommandResult
+from tests.instants import MINUTE
 
 from cloudsched import App
 from cloudsched.testing import Simulation
@@ -49,7 +50,7 @@ def test_search_finds_by_fragments_and_by_the_whole_id(run_command: Run, url: st
 def test_audit_shows_who_did_what(run_command: Run, url: str, sim: Simulation, payroll: str, app: App) -> None:
     """The latest first, with what the filters choose, and a deletion after its task."""
     app.delete(payroll)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     words = [line.split("  ") for line in run_command("audit", "--url", url).out.splitlines()]
     assert words[0][1:3] == ["deleted", payroll]
     assert "of ada" in words[0]

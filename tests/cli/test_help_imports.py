@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import Final
 
 import pytest
+from tests.harness import run_to_end
 from tests.installs import find_declared
 
 from cloudsched.cli.main import cloudsched
@@ -53,12 +53,7 @@ def import_by_help(command: str) -> set[str]:
 
     Without `site`, which imports what other packages ask it to.
     """
-    done = subprocess.run(  # noqa: S603 - our own code
-        [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{WALK}", command],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_to_end([sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{WALK}", command])
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.cli.conftest import CommandResult
+from tests.harness import run_to_end
 
 from cloudsched.cli.init import AGENTS, FILES
 
@@ -20,9 +21,7 @@ Run = Callable[..., CommandResult]
 
 def execute(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return subprocess.run(  # noqa: S603 - the test's own commands
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=200
-    )
+    return run_to_end(command, cwd=folder, env=environment)
 
 
 @pytest.fixture(name="project", scope="module")

@@ -6,9 +6,9 @@ import io
 import logging
 import logging.config
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
+from tests.instants import DAY
 
 from cloudsched import App
 from cloudsched.cli.log_output import configure_stack_logging
@@ -47,7 +47,7 @@ def shout(app: App, sim: Simulation) -> None:
 
     try:
         app.create(owner="ada", title="Shout", handler="log-and-fail", id="t")
-        sim.advance(timedelta(days=1))
+        sim.advance(DAY)
     finally:
         app.container.registry.registrations.handlers.pop("log-and-fail")  # the app is shared by the module
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.harness import run_to_end
 
 from cloudsched.config.imports import require_extra
 
@@ -22,12 +23,8 @@ def run(folder: Path, package: str, code: str, *arguments: str) -> subprocess.Co
     """Run code where a package cannot be imported."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
     (folder / "handlers.py").write_text(HANDLERS, encoding="utf-8")
-    return subprocess.run(  # noqa: S603 - our own code
+    return run_to_end(
         [sys.executable, "-c", RUN.format(package=package, code=code), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
         cwd=folder,
         env=kept,
         stdin=subprocess.DEVNULL,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.instants import MINUTE
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -51,9 +51,9 @@ def test_everything_is_paused_and_restored(world: tuple[Simulation, Run]) -> Non
     started = run("pause-all", "--yes")
     assert started.exit_code == 0, started.output
     action = started.output.split()[-1]
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert [sim.app.get(f"t{number}").status for number in range(3)] == ["PAUSED"] * 3
     assert run("restore", action, "--yes").exit_code == 0
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert [sim.app.get(f"t{number}").status for number in range(3)] == ["PAUSED", "ACTIVE", "ACTIVE"]
     assert "There is no task to restore." in run("restore", action, "--yes").output

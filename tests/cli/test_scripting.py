@@ -7,7 +7,6 @@ import re
 import shlex
 import socket
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import click
 import pytest
 from tests.cases import try_each
 from tests.cli.conftest import CommandResult
+from tests.instants import MINUTE
 
 from cloudsched.cli import options
 from cloudsched.cli.main import ExitCode, cloudsched
@@ -88,7 +88,7 @@ def test_a_dry_run_changes_nothing(tasks: Tasks, sim: Simulation) -> None:
     assert tasks("create", "T", "--handler", "greet", "--payload", '{"name": "A"}', "--dry-run").code == 0
     assert [*sim.app.tasks().items] == []
     task_id = create(tasks)["id"]
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     shown = json.loads(tasks("update", task_id, "--title", "New", "--dry-run", "--json").out)
     assert (shown["title"], shown["upcoming"] != []) == ("New", True)
     task = sim.app.get(task_id)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from click.testing import CliRunner
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE, ProductionChannel, ProductionRules
 from tests.conftest import MakeTask
 from tests.harness import new_project
+from tests.instants import MINUTE
 
 from cloudsched.adapters.firestore import rpc
 from cloudsched.adapters.firestore.store import FirestoreStore
@@ -31,7 +30,7 @@ def test_the_command_grows_a_database_and_says_how_far_it_is(
     rules = ProductionRules(Indexes.from_file(INDEX_FILE, "growing", prefix))
     monkeypatch.setattr(rpc, "open_channel", lambda *where: ProductionChannel(open_channel(*where), rules))
     project = new_project()
-    store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1), prefix=prefix)
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=MINUTE, prefix=prefix)
     for number in range(20):
         store.commit(Commit(make_task(id=f"t{number}")))
     store.close()

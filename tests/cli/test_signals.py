@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from tests.harness import Process, process, wait_until
+from tests.harness import Process, process, run_to_end, wait_until
 
 FORKING = """
 import multiprocessing, os, signal, sys, threading, time
@@ -53,9 +52,7 @@ print(sorted(set(codes)), len(codes), heard_of == [signal.SIGTERM], signal.getsi
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
 def test_a_forked_process_ends_on_terminate() -> None:
     """`terminate` ends a handler's child at any moment, while the command itself still handles its signals."""
-    done = subprocess.run(  # noqa: S603 - our own
-        (sys.executable, "-c", FORKING), capture_output=True, text=True, check=True, timeout=240
-    )
+    done = run_to_end((sys.executable, "-c", FORKING), check=True)
     assert done.stdout.split("\n")[0] == "[-15] 20 True SIG_DFL", done.stderr
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.cli.conftest import CommandResult
+from tests.instants import DAY, HOUR
 
 from cloudsched import App, Context, Schedule
 from cloudsched.testing import Simulation
@@ -32,7 +32,7 @@ def film(app: App) -> Iterator[None]:
         ctx.progress("half way")
         ctx.step("cut", lambda: {"reels": 3})
         ctx.call("greet", payload={"name": "Grace"}).result()
-        ctx.sleep(timedelta(days=1))
+        ctx.sleep(DAY)
         return ctx.step("sell", ask)
 
     yield
@@ -44,11 +44,11 @@ def film(app: App) -> Iterator[None]:
 def test_steps_and_progress_are_shown(command: str, tasks: Tasks, sim: Simulation) -> None:
     """While it waits, and after it has failed, each step has its number, kind, name, status and result."""
     sim.app.create(owner="ada", title="Film", handler="film", schedule=Schedule.once(sim.now), id="f")
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     waiting = tasks(command, "f").out
     for words in ("half way", '1. step cut  SUCCEEDED  {"reels": 3}', "2. call greet  SUCCEEDED", "3. sleep  WAITING"):
         assert words in waiting
-    sim.advance(timedelta(days=2))
+    sim.advance(2 * DAY)
     failed = tasks(command, "f").out
     assert re.search(r"4\. step sell  FAILED  KeyError: .*the shop is closed", failed)
     assert "Traceback (most recent call last):" in failed

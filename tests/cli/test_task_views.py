@@ -6,12 +6,12 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
 from tests.cli.conftest import CommandResult, broken
+from tests.instants import DAY, MINUTE
 
 from cloudsched.cli import main as cli
 from cloudsched.cli.main import ExitCode
@@ -30,7 +30,7 @@ def make(tasks: Tasks, task_id: str = "t", *words: str) -> None:
 def test_a_view_is_one_screen_about_a_task(tasks: Tasks, sim: Simulation) -> None:
     """What it is, when it runs next by its clocks, why it does or does not run, and its last runs with their errors."""
     make(tasks)
-    sim.advance(timedelta(days=2))
+    sim.advance(2 * DAY)
     shown = tasks("view", "t").out
     for part in ("Tax report", "ada", "greet", "every day at 09:00", "Europe/Paris", "09:00:00 +0100", "SUCCEEDED"):
         assert part in shown
@@ -39,7 +39,7 @@ def test_a_view_is_one_screen_about_a_task(tasks: Tasks, sim: Simulation) -> Non
     assert tasks("why", "t").out.splitlines()[0] in tasks("view", "t").out
     broken.add("look-up")
     tasks("create", "Look", "--owner", "ada", "--handler", "look-up", "--id", "failed")
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     assert "KeyError" in tasks("view", "failed").out
     told = json.loads(tasks("view", "t", "--json").out)
     assert told.keys() >= {"id", "schedule", "next", "explanation", "executions"}
@@ -63,7 +63,7 @@ def test_json_prints_just_the_named_fields(tasks: Tasks, sim: Simulation) -> Non
     assert json.loads(tasks("pause", "t", "--json=status").out) == {"status": "PAUSED"}
     tasks("resume", "t")
     tasks("create", "Once", *GREET, "--id", "once")
-    sim.advance(timedelta(days=2))
+    sim.advance(2 * DAY)
     lines = [json.loads(line) for line in tasks("list", "--json", "id,nextExecutionTime").out.splitlines()]
     assert {tuple(line) for line in lines} == {("id", "nextExecutionTime")}
     logged = [json.loads(line) for line in tasks("logs", "t", "--json", "status").out.splitlines()]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from tests.cli.conftest import CommandResult, broken, serve_api_of
+from tests.instants import MINUTE
 
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.cli.main import ExitCode
@@ -40,24 +40,24 @@ def test_logs_name_the_exception_and_what_an_execution_waits_for(tasks: Tasks, s
     tasks("create", "Look", "--owner", "ada", "--handler", "look-up", "--id", "t")
     assert tasks("logs", "t").out == "No executions yet.\n"
     assert tasks("logs", "t", "--json").out == ""
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     assert "FAILED  attempt 1  KeyError: 'x'" in tasks("logs", "t").out
     broken.clear()
     tasks("retry", "t")
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     shown = tasks("logs", "t").out
     assert "SUSPENDED" in shown
     assert "waits for the event 'word'" in " ".join(shown.split())
     assert "KeyError" not in shown
     assert tasks("send", "t", "word", "--payload", '{"by": "grace"}').out == "sent word\n"
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     assert '"heard"' in tasks("logs", "t").out
 
 
 def test_ctrl_c_ends_logs_that_follow(tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """As its help says: without further output, and not as an error."""
     tasks(*GREET, "--rrule", "FREQ=HOURLY;COUNT=20")
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
 
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
@@ -78,7 +78,7 @@ def test_following_ends_when_the_task_has_ended(
     steps: list[Callable[[], object]] = [
         lambda: sim.app.pause("t"),
         lambda: sim.app.resume("t"),
-        lambda: sim.app.cancel("t") if end == "cancel" else sim.advance(timedelta(minutes=10)),
+        lambda: sim.app.cancel("t") if end == "cancel" else sim.advance(10 * MINUTE),
     ]
 
     def wait(_: float) -> None:

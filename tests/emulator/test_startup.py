@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cases import try_each
 from tests.emulator.conftest import LOCATION, Connect
-from tests.harness import WAIT_SECONDS
+from tests.harness import WAIT_SECONDS, run_to_end
 
 from cloudsched.emulator.cli import emulator as command
 
@@ -109,5 +109,5 @@ def test_the_emulator_starts_without_heavy_libraries() -> None:
     """They are imported once it serves. `architecture/test_imports.py` says that it imports nothing of the rest."""
     modules = "cloudsched.emulator, cloudsched.testing.pytest_plugin, cloudsched.emulator.cli"
     script = f"import sys, {modules}; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout  # noqa: S603
+    loaded = run_to_end([sys.executable, "-c", script], check=True).stdout
     assert not {"grpc", "aiohttp", "google.protobuf", "cryptography", "yaml", "asyncio"} & set(loaded.split())

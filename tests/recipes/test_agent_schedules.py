@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.doc_blocks import read_blocks
-from tests.harness import ROOT
+from tests.harness import ROOT, run_to_end
+from tests.instants import HOUR
 from tests.recipes.conftest import Load
 
 from cloudsched import App, Context
@@ -34,14 +33,10 @@ def test_the_test_of_a_tab_passes(number: int, tmp_path: Path) -> None:
         (tmp_path / name).write_text(read_tabs(name)[number])
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     path = os.pathsep.join([str(ROOT / "src"), str(tmp_path)])
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "."],
         cwd=tmp_path,
         env={**environment, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -71,8 +66,8 @@ def test_what_a_tool_has_waited_for_is_sent(load: Load) -> None:
 
     with Simulation(app) as sim:
         task = app.create(handler="wait", owner="ada")
-        sim.advance(timedelta(hours=1))
+        sim.advance(HOUR)
         (run,) = app.get(task.id).runs
         ordering.note_arrival(app, {"task": task.id, "run": run.execution_id, "event": "order-1"})
-        sim.advance(timedelta(hours=1))
+        sim.advance(HOUR)
     assert seen == ["arrived"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from tests.harness import ROOT
+from tests.instants import MINUTE, SECOND
 
 from cloudsched import App, AppLike, Settings
 from cloudsched.client import Client
@@ -81,12 +81,12 @@ def test_both_do_and_refuse_the_same(names: dict[str, Any]) -> None:
     assert tasks.upcoming("c", 1) == [second]
     tasks.move("c", "next", "9:30", idempotency_key="by-half-an-hour")
     tasks.move("c", "next", "9:30", idempotency_key="by-half-an-hour")
-    assert tasks.upcoming("c", 1) == [second + timedelta(minutes=30)]
+    assert tasks.upcoming("c", 1) == [second + 30 * MINUTE]
     assert tasks.explain("c").status == "ACTIVE"
     assert [each.id for each in tasks.search("stretch", owner="ada")] == ["c"]
     assert tasks.history("c").entries[0].action == "MOVED"
     assert tasks.pause("c", until="in 3 days").paused_until is not None
-    assert tasks.wait("b", timedelta(seconds=30)).content == "now"
+    assert tasks.wait("b", 30 * SECOND).content == "now"
     assert tasks.acting_for("ada").get("c").title == "Daily stretch"
     tasks.delete("a")
     refusals: list[tuple[type[CloudschedError], str, tuple[object, ...], dict[str, Any]]] = [

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+from tests.harness import run_to_end
 from tests.recipes.conftest import read_code
 
 SETTINGS = """
@@ -112,14 +112,11 @@ def test_the_recipe_passes_the_tests_of_a_django_project(tmp_path: Path) -> None
     }.items():
         (tmp_path / name).write_text(text)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "-p", "no:xdist"],
         cwd=tmp_path,
         env=environment
         | {"DJANGO_SETTINGS_MODULE": "shop.settings", "PYTHONPATH": f"{tmp_path}:{environment.get('PYTHONPATH', '')}"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout

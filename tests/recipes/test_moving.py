@@ -13,6 +13,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 from celery import Celery
 from celery.schedules import crontab, schedule
+from tests.instants import DAY, HOUR, MINUTE, SECOND
 from tests.recipes.conftest import Load
 
 from cloudsched import Schedule
@@ -60,10 +61,10 @@ def test_the_entries_of_beat_call_their_celery_tasks(load: Load, monkeypatch: py
         load,
         nightly={"task": "shop.note", "schedule": crontab(hour="2", minute="30"), "args": (1, "a")},
         often={"task": "shop.note", "schedule": 21_600.0, "kwargs": {"x": 1}},
-        interval={"task": "shop.note", "schedule": schedule(timedelta(hours=12))},
+        interval={"task": "shop.note", "schedule": schedule(12 * HOUR)},
     )
     with Simulation(module.app, MONDAY) as sim:
-        sim.advance(timedelta(days=1) - timedelta(seconds=1))
+        sim.advance(DAY - SECOND)
         (nightly,) = sim.executions("beat-nightly")
         assert (f"{nightly.scheduled_for:%H:%M}", nightly.content) == ("01:30", "noted")
         assert len(sim.executions("beat-often")) == 4
@@ -97,10 +98,10 @@ def test_a_crontab_of_celery_means_the_same(when: crontab, load: Load, monkeypat
         and at.day in when.day_of_month
         and at.month in when.month_of_year
     ]
-    assert parsed.between(MONDAY - timedelta(seconds=1), MONDAY + timedelta(days=35)) == expected
+    assert parsed.between(MONDAY - SECOND, MONDAY + 35 * DAY) == expected
 
 
-@pytest.mark.parametrize("when", [crontab(day_of_month="1", day_of_week="mon"), Sunset(timedelta(days=1))], ids=str)
+@pytest.mark.parametrize("when", [crontab(day_of_month="1", day_of_week="mon"), Sunset(DAY)], ids=str)
 def test_what_celery_alone_can_say_is_refused(when: object, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rather than run at other times."""
     with pytest.raises(ValueError, match="declare it by hand"):
@@ -120,11 +121,11 @@ def test_the_jobs_of_apscheduler_call_their_functions(load: Load, monkeypatch: p
     def fill(scheduler: BackgroundScheduler) -> None:
         scheduler.add_job(note, "cron", hour=9, args=["cron"], id="cron")
         scheduler.add_job(note, "interval", hours=8, start_date=MONDAY, kwargs={"a": 1}, id="interval")
-        scheduler.add_job(note, "date", run_date=MONDAY + timedelta(hours=5), id="date")
+        scheduler.add_job(note, "date", run_date=MONDAY + 5 * HOUR, id="date")
 
     module = aps(monkeypatch, load, fill)
-    with Simulation(module.app, MONDAY - timedelta(minutes=1)) as sim:
-        sim.advance(timedelta(hours=23))
+    with Simulation(module.app, MONDAY - MINUTE) as sim:
+        sim.advance(23 * HOUR)
         assert [f"{each.scheduled_for:%H:%M}" for each in sim.executions("cron")] == ["08:00"]
         assert [f"{each.scheduled_for:%H}" for each in sim.executions("interval")] == ["00", "08", "16"]
         assert [f"{each.scheduled_for:%H}" for each in sim.executions("date")] == ["05"]

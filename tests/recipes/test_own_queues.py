@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.instants import about
+from tests.instants import DAY, SECOND, about
 from tests.recipes.conftest import Load
 
 from cloudsched import App, Settings, Task
@@ -17,7 +17,7 @@ from cloudsched.testing import Simulation
 PAGE = "../run/migrate.md"
 NOW = datetime.now(UTC).replace(microsecond=0)
 """The functions of the page ask the system's clock what is overdue."""
-LATER, EARLIER = NOW + timedelta(days=3), NOW - timedelta(days=3)
+LATER, EARLIER = NOW + 3 * DAY, NOW - 3 * DAY
 
 
 def mail(payload: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def import_twice(app: App, call: Callable[[], None]) -> list[Task]:
         once = sorted(app.tasks().items, key=lambda each: each.id)
         call()
         assert sorted(app.tasks().items, key=lambda each: each.id) == once
-        sim.advance(timedelta(seconds=1))
+        sim.advance(SECOND)
         overdue = [each for each in once if each.next_execution_time is not None and each.next_execution_time <= NOW]
         assert all(len(sim.executions(each.id)) == 1 for each in overdue)
         return once
@@ -58,7 +58,7 @@ def test_rows_of_a_table(load: Load, app: App) -> None:
     assert [each.owner for each in (later, overdue, weekly)] == ["7"] * 3
     assert (later.next_execution_time, later.is_one_time, later.payload) == (LATER, True, {"to": "x"})
     assert overdue.next_execution_time == about(NOW)
-    assert (weekly.next_execution_time, weekly.is_one_time) == (EARLIER + timedelta(days=7), False)
+    assert (weekly.next_execution_time, weekly.is_one_time) == (EARLIER + 7 * DAY, False)
 
 
 class Redis:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from types import ModuleType
 
 import pytest
+from tests.instants import DAY
 from tests.recipes.conftest import Load
 
 from cloudsched import Schedule
@@ -35,7 +36,7 @@ def test_each_occurrence_charges_once(load: Load) -> None:
     """The session commits when the handler returns, and sees what earlier attempts committed."""
     module = open_database(load)
     with Simulation(module.app) as sim:
-        task = module.charge.create(payload=module.Subscription(**PAYLOAD), schedule=Schedule.every(timedelta(days=1)))
+        task = module.charge.create(payload=module.Subscription(**PAYLOAD), schedule=Schedule.every(DAY))
         sim.advance(timedelta(days=2, hours=1))
         assert [each.content for each in sim.executions(task.id)] == [5, 10, 15]
     assert count(module) == 3

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import httpx
 import pytest
+from tests.instants import DAY
 from tests.recipes.conftest import Load, post
 
 from cloudsched.testing import Simulation
@@ -31,6 +30,6 @@ def test_a_route_creates_a_task_that_runs(section: str, load: Load) -> None:
         assert created.json()["when"] == "every day at 09:00, Europe/Paris"
         refused = send("/users/ada/reminders?when=every%20blue%20moon")
         assert (refused.status_code, refused.json()["field"]) == (400, "schedule")
-        sim.advance(timedelta(days=2))
+        sim.advance(2 * DAY)
         assert [message.body for message in sim.inbox("ada")] == ["Tea", "Tea"]
         assert len(sim.app.tasks().items) == 1

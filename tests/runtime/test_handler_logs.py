@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.instants import DAY, HOUR, SECOND
 
 from cloudsched import App, Context, Execution, Fail, RetryPolicy, Schedule, Task
 from cloudsched.testing import Simulation
@@ -35,8 +35,8 @@ def app(app: App) -> App:
     def durable(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
         own.info("durable at work")
         ctx.step("one", lambda: own.info("in a step"))
-        ctx.step("two", lambda: own.info("in a step with a timeout"), timeout=timedelta(seconds=30))
-        ctx.sleep(timedelta(hours=1))
+        ctx.step("two", lambda: own.info("in a step with a timeout"), timeout=30 * SECOND)
+        ctx.sleep(HOUR)
         return ctx.call("plain").result()
 
     @app.handler("fail", retry=RetryPolicy(max_retries=1, jitter=0))
@@ -53,7 +53,7 @@ def app(app: App) -> App:
 def run(sim: Simulation, handler: str, **fields: Any) -> Task:
     """Create a task that is due at once, and let a day pass."""
     task = sim.app.create(owner="ada", handler=handler, schedule=Schedule.once(sim.now), **fields)
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     return task
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from functools import partial
 
 import pytest
 from tests.harness import WAIT_SECONDS
+from tests.instants import MINUTE
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Schedule, Settings
@@ -147,12 +147,12 @@ def test_the_app_tells_the_switch_how_long_work_has_been_due(switch: Switch) -> 
     app.handler("tick")(lambda: "tock")
     addresses = (f"{switch.url}/id", f"{switch.url}/id/fail")
     with Simulation(app, sweep_ping=addresses) as sim:
-        app.create(handler="tick", schedule=Schedule.once(START + timedelta(minutes=1)))
+        app.create(handler="tick", schedule=Schedule.once(START + MINUTE))
         sim.queue.purge()
         sweep = partial(app.container.many_tasks.sweep, app.sweep)
-        sim.clock.advance(timedelta(minutes=9))
+        sim.clock.advance(9 * MINUTE)
         sweep()
-        sim.clock.advance(timedelta(minutes=9))
+        sim.clock.advance(9 * MINUTE)
         sweep()
     assert [call[:2] for call in switch.calls] == [("POST", "/id"), ("POST", "/id/fail")]
     assert switch.calls[0][2].startswith("overdueSeconds=480 ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.harness import LocalClient
+from tests.instants import DAY, HOUR, MINUTE
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Settings
@@ -64,13 +64,13 @@ def actions(lines: list[dict[str, Any]]) -> list[str]:
 def test_each_change_of_state_is_one_line(app: App, sim: Simulation, lines: list[dict[str, Any]]) -> None:
     """From its creation to its end, a task's life can be read from the lines with its id: none missing, none twice."""
     task_id = create(sim, schedule=DAILY, maxRuns=2)
-    sim.advance(timedelta(hours=10))
+    sim.advance(10 * HOUR)
     app.pause(task_id)
     app.pause(task_id)
     app.resume(task_id)
     app.update(task_id, title="New")
     app.trigger(task_id)
-    sim.advance(timedelta(days=2))
+    sim.advance(2 * DAY)
     app.delete(task_id)
     life = (
         "created started succeeded paused resumed edited run_requested started succeeded "
@@ -89,19 +89,19 @@ def test_lines_name_their_trace_through_the_queue(sim: Simulation, lines: list[d
     The next occurrence is not: it has a trace of its own, of which no spans are kept.
     """
     create(sim, schedule=DAILY)
-    sim.advance(timedelta(hours=10))
+    sim.advance(10 * HOUR)
     wanted = f"projects/demo/traces/{TRACE}"
     assert len(lines) >= 4
     told = {line.get("action", line["logger"]): line.get("logging.googleapis.com/trace") for line in lines}
     assert [told[name] for name in ("created", "started", "handlers.own", "succeeded")] == [wanted] * 4
     lines.clear()
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     assert actions(lines) == ["started", "succeeded"]
     (trace,) = {line["logging.googleapis.com/trace"] for line in lines if "taskId" in line}
     assert trace != wanted
     assert {line["logging.googleapis.com/trace_sampled"] for line in lines if "taskId" in line} == {False}
     lines.clear()
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     assert trace not in {line.get("logging.googleapis.com/trace") for line in lines}
 
 
@@ -122,7 +122,7 @@ def test_spans_lead_from_the_api_to_the_handler(sim: Simulation) -> None:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     sim.app.container.replace(tracer=OpenTelemetryTracer(provider))
     task_id = create(sim)
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     spans = {span.name: span for span in exporter.get_finished_spans()}
     assert list(spans) == ["create_task", "handler work", "execute"]
     ids = {name: span.context.span_id for name, span in spans.items() if span.context}
@@ -148,7 +148,7 @@ def test_metrics_match_the_log(sim: Simulation) -> None:
         create(sim)
         create(sim, handler="fail")
         sim.queue.purge()
-        sim.advance(timedelta(minutes=30))
+        sim.advance(30 * MINUTE)
     finally:
         log.removeHandler(meter)
         log.setLevel(before)
@@ -287,7 +287,7 @@ def test_nothing_is_exported_outside_the_cloud() -> None:
 def test_a_forged_trace_changes_nothing(sim: Simulation) -> None:
     """The trace in a dispatch is under its token, like the rest of the body."""
     create(sim)
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     (delivery,) = sim.queue.deliveries
     client = LocalClient(Request.application(lambda request: serve_execute(sim.app, request)))
     forged = delivery.body.replace(TRACE.encode(), b"1" * 32)

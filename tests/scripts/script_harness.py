@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from pydantic import BaseModel
+from tests.instants import MINUTE
 
 from cloudsched import App, Context, Execution, Schedule, Task
 from cloudsched.config.settings import Sandbox
@@ -15,7 +16,7 @@ from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptInput
 from cloudsched.scripts.wiring import ScriptsWiring
 from cloudsched.testing import START, Simulation
 
-SOON = Schedule.once(START + timedelta(minutes=1))
+SOON = Schedule.once(START + MINUTE)
 DAY = 86_400
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.cases import try_each
+from tests.instants import DAY
 from tests.scripts.script_cases import GENEROUS_SECONDS, NOW, TOOLS, Json, limited_interpreter, script_input
 
 from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptRequest, ScriptResponse
@@ -107,7 +107,7 @@ def test_a_script_waits_for_requests_and_resumes_with_their_responses(interprete
         failure = {"name": "CallFailed", "message": "no é", "status": "FAILED"}
         reached = script.resume([ScriptResponse(1, {"name": "Ada"}), ScriptResponse(2, failure=failure)], NOW)
         assert reached == Round((ScriptRequest(3, seconds=86400.5),), ("found Ada",))
-        later = NOW + timedelta(days=1)
+        later = NOW + DAY
         reached = script.resume([ScriptResponse(3)], later)
         assert reached == Round((), (), True, [True, "CallFailed", "no é", "FAILED", later.timestamp() * 1000])  # noqa: FBT003
 

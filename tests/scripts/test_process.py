@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.harness import run_to_end
 from tests.scripts.script_cases import GENEROUS_SECONDS, NOW, OUTPUT, Json, limited_interpreter, script_input
 
 from cloudsched.engine.ports.interpreter import ScriptResponse
@@ -124,7 +124,7 @@ posix.write(1, b"done")
 def test_the_sandbox_holds_even_for_machine_code(code: str, said: str) -> None:
     """Python itself in it cannot open, connect, fork or kill anything; without the filter, it still opens nothing."""
     command = [sys.executable, "-I", "-c", code, str(Path(__file__).parents[2] / "src")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    run = run_to_end(command)
     assert run.stdout == said, run.stderr
 
 
@@ -153,7 +153,7 @@ def test_other_processes_cannot_inspect_the_parent() -> None:
         "prctl = ctypes.CDLL(None).prctl\nbefore = prctl(3, 0, 0, 0, 0)\n"
         "ScriptProcess(['/bin/true'], 1, 1).close()\nprint(before, prctl(3, 0, 0, 0, 0))"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    run = run_to_end([sys.executable, "-c", code])
     assert run.stdout.split() == ["1", "0"], run.stderr
 
 

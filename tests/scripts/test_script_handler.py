@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from tests.cases import try_each
+from tests.instants import HOUR, MINUTE, SECOND
 from tests.scripts.script_harness import (
     DAY,
     CompromisedInterpreter,
@@ -72,12 +73,12 @@ def test_a_script_cannot_name_whose_its_calls_are(tools: ToolApp) -> None:
 def test_the_clock_of_a_script_is_that_at_which_it_went_on(tools: ToolApp) -> None:
     """Its task was paused while its call ended: a deadline that passed meanwhile has passed for the script, too."""
     with script_task(tools, "await tools.slow({minutes: 5}); return Date.now()") as (sim, task):
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         tools.app.pause(task.id)
-        sim.advance(timedelta(hours=3))
+        sim.advance(3 * HOUR)
         tools.app.resume(task.id)
         resumed = sim.now
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         (execution,) = sim.executions(task.id)
         assert execution.content >= resumed.timestamp() * 1000
         [call] = [each for each in execution.steps if each.kind is StepKind.CALL]
@@ -135,7 +136,7 @@ def test_calls_of_one_round_run_in_parallel(tools: ToolApp) -> None:
     execution = run(tools, source)
     assert execution.content == [5, 3, 4, None]
     assert tools.did == ["slow 3", "slow 4", "slow 5"]
-    assert execution.finished_at == START + timedelta(minutes=6)
+    assert execution.finished_at == START + 6 * MINUTE
 
 
 def test_a_round_waits_for_all_of_it(tools: ToolApp) -> None:
@@ -143,7 +144,7 @@ def test_a_round_waits_for_all_of_it(tools: ToolApp) -> None:
     source = "return await Promise.race([tools.slow({minutes: 9}), tools.slow({minutes: 3})])"
     execution = run(tools, source)
     assert execution.content == 9
-    assert execution.finished_at == START + timedelta(minutes=10)
+    assert execution.finished_at == START + 10 * MINUTE
 
 
 @pytest.mark.parametrize("replay", [False, True])
@@ -246,7 +247,7 @@ def test_a_call_that_is_not_allowed_is_refused_at_run_time(tools: ToolApp, name:
 )
 def test_a_script_that_fails_is_not_retried(tools: ToolApp, source: str, kind: str, message: str) -> None:
     """Every attempt would fail in the same way; an exceeded limit is named."""
-    sandbox = Sandbox(time=timedelta(seconds=30), output=1024, calls=3)
+    sandbox = Sandbox(time=30 * SECOND, output=1024, calls=3)
     execution = run(tools, source, sandbox=sandbox, retry=RetryPolicy(max_retries=5))
     assert error_parts(execution)[0] == kind
     assert message in error_parts(execution)[1]
@@ -256,7 +257,7 @@ def test_a_script_that_fails_is_not_retried(tools: ToolApp, source: str, kind: s
 def test_a_script_that_exceeds_its_time_limit_is_not_retried(tools: ToolApp) -> None:
     """Its limit is named as any other is. It is short only once the script is compiled, which has to be in time."""
     with script_task(tools, "while (true);", retry=RetryPolicy(max_retries=5)) as (sim, task):
-        short = QuickJs(memory=Sandbox().memory, time=timedelta(seconds=0.1), output=Sandbox().output)
+        short = QuickJs(memory=Sandbox().memory, time=0.1 * SECOND, output=Sandbox().output)
         ScriptsWiring.of(tools.app.container).replace(interpreter=short)
         sim.run_until_idle(timedelta(days=366))
         (execution,) = sim.executions(task.id)
@@ -409,9 +410,9 @@ def test_a_recorded_call_or_refusal_survives_a_deployment(given: str, later: Cal
         after.handler("find", tool=tool)(later)
         with Simulation(before, store=store) as sim:
             task = before.create(owner="ada", title="T", script={"source": source}, schedule=Schedule.once(START))
-            sim.advance(timedelta(hours=1))
+            sim.advance(HOUR)
             recorded = before.execution(task.id, "20270101T000000Z").steps[1]
-        with Simulation(after, store=store, start=START + timedelta(hours=1)) as sim:
+        with Simulation(after, store=store, start=START + HOUR) as sim:
             sim.run_until_idle(timedelta(days=366))
             (execution,) = sim.executions(task.id)
     first, second = execution.content

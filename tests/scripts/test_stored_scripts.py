@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.authorities import with_authority
+from tests.instants import HOUR, MINUTE
 from tests.scripts.script_harness import DAY, ToolApp, error_parts
 
 from cloudsched import App, Execution, Schedule, Task
@@ -41,7 +42,7 @@ class ScriptStore:
         return self.stored.put(name, owner, source=source, by=with_authority(requesters), **more)
 
     def create(self, name: str, *, requesters: Requesters = SERVERS, **fields: Any) -> Task:
-        soon = Schedule.once(self.sim.now + timedelta(minutes=1))
+        soon = Schedule.once(self.sim.now + MINUTE)
         fields = {"owner": "ada", "title": "Mine", "schedule": soon, "script": {"name": name}, **fields}
         task, _ = self.sim.app.container.scheduler.create(TaskDraft.of(**fields), by=with_authority(requesters))
         return task
@@ -125,7 +126,7 @@ def test_the_calls_below_one_run_are_bounded_together(scripts: ScriptStore, monk
     """Scripts that each call several make a tree: it stops growing at the limit, and a later run has its own."""
     monkeypatch.setattr(called_scripts, "MAX_TREE_CALLS", 20)
     scripts.put("bomb", "await Promise.all([1, 2, 3].map(() => scripts.bomb({})))")
-    task = scripts.create("bomb", schedule=Schedule.every(timedelta(days=30), start=START + timedelta(minutes=1)))
+    task = scripts.create("bomb", schedule=Schedule.every(timedelta(days=30), start=START + MINUTE))
     scripts.sim.advance(timedelta(days=1))
     assert len(_descendants(scripts, task.id)) <= 20
     (tree,) = scripts.sim.app.container.store.records.list(ScriptTree, "ada", limit=10)
@@ -241,8 +242,8 @@ def test_what_a_script_is_given_is_an_object(scripts: ScriptStore, payload: str)
 def test_a_deleted_script_ends_what_is_under_way_and_no_more(scripts: ScriptStore) -> None:
     """Its run goes on to its end; the next one fails and says why; stored again, it runs."""
     scripts.put("daily", f"await sleep({DAY / 2}); return 1")
-    task = scripts.create("daily", schedule=Schedule.every(timedelta(days=1), start=START + timedelta(minutes=1)))
-    scripts.sim.advance(timedelta(hours=1))
+    task = scripts.create("daily", schedule=Schedule.every(timedelta(days=1), start=START + MINUTE))
+    scripts.sim.advance(HOUR)
     scripts.stored.delete("daily", "ada", by=OWN_CODE)
     with pytest.raises(NotFound):
         scripts.stored.get("daily", "ada")
@@ -261,7 +262,7 @@ def test_a_large_script_is_kept_for_what_is_under_way(scripts: ScriptStore) -> N
     tail = f"await sleep({DAY}); return 1 //"
     scripts.put("large", tail + "x" * (64 * 1024 - len(tail)))
     task = scripts.create("large")
-    scripts.sim.advance(timedelta(hours=1))
+    scripts.sim.advance(HOUR)
     scripts.put("large", "return 2")
     scripts.sim.run_until_idle()
     assert scripts.sim.executions(task.id)[0].content == 1

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from tests.instants import HOUR, SECOND
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
@@ -27,7 +28,7 @@ def test_its_queue_refuses_dispatches_beyond_thirty_days(sim: Simulation) -> Non
     """Cloud Tasks refuses it as well, so a test that passes here does not fail in production."""
     sim.queue.create(QueueMessage("near", START + 30 * DAY, b"", ""))
     with pytest.raises(QueueUnavailable, match="30 days"):
-        sim.queue.create(QueueMessage("far", START + 30 * DAY + timedelta(seconds=1), b"", ""))
+        sim.queue.create(QueueMessage("far", START + 30 * DAY + SECOND, b"", ""))
 
 
 def test_each_look_moves_the_clock(app: App, sim: Simulation) -> None:
@@ -41,7 +42,7 @@ def test_each_look_moves_the_clock(app: App, sim: Simulation) -> None:
     assert execution.started_at is not None
     assert execution.finished_at is not None
     assert execution.scheduled_for < task.created_at < execution.started_at < execution.finished_at
-    assert execution.finished_at < before + timedelta(seconds=1)
+    assert execution.finished_at < before + SECOND
 
 
 def test_a_redelivered_dispatch_runs_nothing_twice(app: App, sim: Simulation) -> None:
@@ -110,12 +111,10 @@ def test_whom_nobody_has_stored_gets_nothing_as_in_production(app: App, sim: Sim
 
 def test_it_runs_until_idle_for_a_day_at_most_unless_it_is_told_more(app: App, sim: Simulation) -> None:
     """A recurring task is never idle: the clock moves by no year without being asked to; what is left is said."""
-    app.create(owner="ada", title="Once", handler="tick", schedule=START + timedelta(hours=3))
+    app.create(owner="ada", title="Once", handler="tick", schedule=START + 3 * HOUR)
     assert sim.run_until_idle()
-    app.create(
-        owner="ada", title="Hourly", handler="tick", schedule=Schedule.every(timedelta(hours=1), start=START + DAY)
-    )
+    app.create(owner="ada", title="Hourly", handler="tick", schedule=Schedule.every(HOUR, start=START + DAY))
     assert not sim.run_until_idle()
-    assert sim.now <= START + timedelta(hours=3) + DAY + timedelta(seconds=1)
+    assert sim.now <= START + 3 * HOUR + DAY + SECOND
     assert not sim.run_until_idle(7 * DAY)
     assert sim.now > START + 7 * DAY

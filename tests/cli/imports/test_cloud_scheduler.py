@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from tests.instants import DAY, SECOND
 
 from cloudsched import RetryPolicy, Schedule, TaskStatus
 from cloudsched.cli.job_files import Job, read_cloud_scheduler
@@ -42,6 +42,17 @@ def job(name: str = "report", **fields: Any) -> dict[str, Any]:
         "userUpdateTime": "2026-01-01T00:00:00Z",
         **fields,
     }
+
+
+@pytest.fixture(name="load")
+def load_jobs(load: Load) -> Load:
+    """Import a list of jobs, or what stands for one."""
+
+    def load_list(jobs: object, *options: str) -> tuple[int, str]:
+        content = jobs if isinstance(jobs, bytes) else json.dumps(jobs)
+        return load("cloud-scheduler", content, *options, "--yes")
+
+    return load_list
 
 
 def read(data: object) -> tuple[list[Job], list[str]]:
@@ -90,60 +101,60 @@ def test_a_handler_for_any_job_gets_the_whole_target(target: str) -> None:
 
 def test_a_handler_of_its_own_gets_the_body(load: Load, sim: Simulation) -> None:
     """One with the job's name, or one that --map names; it runs at the job's time, in its zone."""
-    jobs = json.dumps([job("report"), job("other", description="Sales of the week")])
-    code, output = load("cloud-scheduler", jobs, "--map", "oth*=report", "--yes")
+    jobs = [job("report"), job("other", description="Sales of the week")]
+    code, output = load(jobs, "--map", "oth*=report")
     assert code == 0, output
     assert "job report: the header Authorization is left out." in output
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     for name in ("report", "other"):
         (record,) = sim.executions(name)
         assert (record.content, record.scheduled_for.hour) == ({"name": "sales"}, 8)
     assert sim.app.get("other").title == "Sales of the week"
-    assert load("cloud-scheduler", jobs, "--map", "oth*=report", "--yes")[1].splitlines()[-1] == "Nothing differs."
+    assert load(jobs, "--map", "oth*=report")[1].splitlines()[-1] == "Nothing differs."
 
 
 def test_a_target_that_no_handler_is_named_for_is_refused(load: Load, sim: Simulation) -> None:
     """The refusal says its address, and the options; --handler takes what is left."""
-    jobs = json.dumps([job("report"), job("unknown")])
-    code, output = load("cloud-scheduler", jobs, "--yes")
+    jobs = [job("report"), job("unknown")]
+    code, output = load(jobs)
     assert (code, len(sim.app.tasks().items)) == (2, 0)
     assert "job unknown: no handler is named for 'unknown' (https://shop.example/report): give --map" in output
-    assert load("cloud-scheduler", jobs, "--handler", "any-job", "--yes")[0] == 0
+    assert load(jobs, "--handler", "any-job")[0] == 0
     assert sim.app.get("unknown").payload["url"] == "https://shop.example/report"
     assert sim.app.get("report").payload == {"name": "sales"}
-    code, output = load("cloud-scheduler", jobs, "--handler", "none", "--yes")
+    code, output = load(jobs, "--handler", "none")
     assert code == 2
     assert "there is no handler named 'none'" in output
 
 
 def test_a_paused_job_is_a_paused_task(load: Load, sim: Simulation) -> None:
     """It runs nothing, an import of the enabled job leaves the pause to people, and so does a repeated one."""
-    paused = json.dumps([job(state="PAUSED")])
-    assert load("cloud-scheduler", paused, "--yes")[1].splitlines()[-1] == "2 changes made."
-    sim.advance(timedelta(days=7))
+    paused = [job(state="PAUSED")]
+    assert load(paused)[1].splitlines()[-1] == "2 changes made."
+    sim.advance(7 * DAY)
     assert sim.app.get("report").status is TaskStatus.PAUSED
     assert sim.executions("report") == []
-    assert load("cloud-scheduler", paused, "--yes")[1].splitlines()[-1] == "Nothing differs."
+    assert load(paused)[1].splitlines()[-1] == "Nothing differs."
     sim.app.resume("report")
-    assert load("cloud-scheduler", json.dumps([job()]), "--yes")[1].splitlines()[-1] == "Nothing differs."
+    assert load([job()])[1].splitlines()[-1] == "Nothing differs."
 
 
 def test_retries_and_words_are_taken_over(load: Load, sim: Simulation) -> None:
     """A retry configuration becomes a policy, and App Engine's words are read as plain words, in the job's zone."""
     config = {"retryCount": 4, "minBackoffDuration": "2.500s", "maxBackoffDuration": "60s", "maxDoublings": 5}
-    jobs = json.dumps([job(schedule="every monday 09:00", retryConfig=config)])
-    assert load("cloud-scheduler", jobs, "--yes")[0] == 0
+    jobs = [job(schedule="every monday 09:00", retryConfig=config)]
+    assert load(jobs)[0] == 0
     task = sim.app.get("report")
     assert task.retry == RetryPolicy(
         max_retries=4,
-        first_delay=timedelta(seconds=2.5),
-        base=timedelta(seconds=5),
+        first_delay=2.5 * SECOND,
+        base=5 * SECOND,
         factor=2.0,
-        cap=timedelta(seconds=60),
+        cap=60 * SECOND,
     )
     assert [f"{each:%a %H:%M}" for each in sim.app.upcoming("report", 2)] == ["Mon 08:00"] * 2
-    assert load("cloud-scheduler", jobs, "--yes")[1].splitlines()[-1] == "Nothing differs."
-    code, output = load("cloud-scheduler", json.dumps([job(retryConfig={"retryCount": 2})]), "--yes")
+    assert load(jobs)[1].splitlines()[-1] == "Nothing differs."
+    code, output = load([job(retryConfig={"retryCount": 2})])
     assert "~ update report: schedule: " in output
     assert "; retry" in output
     assert sim.app.get("report").retry is not None
@@ -176,7 +187,7 @@ def test_a_job_that_cannot_be_a_task_is_refused_by_name(fields: dict[str, Any], 
 @pytest.mark.parametrize("title", ["call mum", f"call {'mum and dad and ' * 5}everybody"])
 def test_words_that_name_a_task_are_refused(title: str, load: Load, sim: Simulation) -> None:
     """Plain words may have a title; in a list of jobs that is a misreading, which the refusal quotes, cut to length."""
-    code, output = load("cloud-scheduler", json.dumps([job(schedule=f"{title} every monday at 9")]), "--yes")
+    code, output = load([job(schedule=f"{title} every monday at 9")])
     assert (code, len(sim.app.tasks().items)) == (2, 0)
     shown = " ".join(output.split())
     assert "refused: job report: its schedule " in shown
@@ -193,7 +204,7 @@ def test_two_jobs_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b"[" * 100_000, b"5", b"\xff", b'"x"'])
 def test_a_file_that_is_no_list_is_refused_whole(content: bytes, load: Load) -> None:
     """In one sentence that says which command writes the file."""
-    code, output = load("cloud-scheduler", content, "--handler", "any-job", "--yes")
+    code, output = load(content, "--handler", "any-job")
     assert code == 2
     assert "gcloud scheduler jobs list --format=json" in " ".join(output.split())
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.instants import DAY
 
 from cloudsched import Schedule
 from cloudsched.cli.job_files import Job, ReadFile, read_crontab
@@ -155,7 +156,7 @@ def test_an_import_shows_the_changes_and_asks(load: Load, sim: Simulation) -> No
     assert (code, output.splitlines()[-1]) == (0, "1 change made.")
     (task,) = sim.app.tasks().items
     assert (task.owner, task.timezone) == ("system", "Europe/Paris")
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     (record,) = sim.executions(task.id)
     assert (record.content, record.scheduled_for.hour) == ({"command": "/usr/local/bin/backup --full"}, 1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from google.api_core import exceptions
 from google.cloud import tasks_v2
 from tests.cases import try_each
 from tests.emulator.conftest import LOCATION, QUEUE, START, URL, Client, Connect, make_task
+from tests.instants import HOUR, SECOND
 
 from cloudsched.emulator import CloudTasksEmulator
 
@@ -26,8 +26,8 @@ def test_a_new_queue_has_the_defaults_of_the_real_service(client: Client) -> Non
     assert queue.rate_limits.max_concurrent_dispatches == 1000
     assert queue.retry_config.max_attempts == 100
     assert queue.retry_config.max_doublings == 16
-    assert queue.retry_config.min_backoff == timedelta(seconds=0.1)
-    assert queue.retry_config.max_backoff == timedelta(hours=1)
+    assert queue.retry_config.min_backoff == 0.1 * SECOND
+    assert queue.retry_config.max_backoff == HOUR
     assert "max_retry_duration" not in queue.retry_config
 
 
@@ -38,7 +38,7 @@ def test_an_update_changes_only_the_fields_in_its_mask(client: Client) -> None:
     mask = {"paths": ["retry_config.max_attempts", "retry_config.max_doublings", "state"]}
     changed = client.update_queue(queue=queue, update_mask=mask)
     assert (changed.retry_config.max_attempts, changed.retry_config.max_doublings) == (7, 0)
-    assert changed.retry_config.min_backoff == timedelta(seconds=0.1)
+    assert changed.retry_config.min_backoff == 0.1 * SECOND
     assert changed.rate_limits.max_dispatches_per_second == 500
     assert changed.state == tasks_v2.Queue.State.RUNNING
     changed = client.update_queue(queue={"name": QUEUE}, update_mask={"paths": ["retry_config"]})

@@ -10,6 +10,7 @@ from google.api_core import exceptions
 from google.cloud import tasks_v2
 from tests.cases import try_each
 from tests.emulator.conftest import LATER, LOCATION, QUEUE, START, URL, Client, make_task
+from tests.instants import DAY, MINUTE, SECOND
 
 from cloudsched.emulator import CloudTasksEmulator
 
@@ -36,7 +37,7 @@ def test_a_task_is_returned_as_it_was_created(client: Client) -> None:
     assert made.name == f"{QUEUE}/tasks/a_B-1"
     assert made.create_time == START
     assert made.schedule_time == LATER
-    assert made.dispatch_deadline == timedelta(seconds=15)
+    assert made.dispatch_deadline == 15 * SECOND
     assert dict(made.http_request.headers) == {"User-Agent": "Google-Cloud-Tasks", "x-Mixed-CASE": "1"}
     assert made.view == tasks_v2.Task.View.BASIC
     assert made.http_request.body == b""
@@ -49,10 +50,10 @@ def test_a_task_is_returned_as_it_was_created(client: Client) -> None:
 def test_a_missing_or_past_schedule_time_becomes_now(client: Client) -> None:
     """The dispatch deadline is ten minutes unless the task sets one."""
     client.pause_queue(name=QUEUE)
-    for fields in ({}, {"schedule_time": START - timedelta(days=400)}):
+    for fields in ({}, {"schedule_time": START - 400 * DAY}):
         task = client.create_task(parent=QUEUE, task={"http_request": {"url": URL}, **fields})
         assert task.schedule_time == START
-        assert task.dispatch_deadline == timedelta(minutes=10)
+        assert task.dispatch_deadline == 10 * MINUTE
 
 
 def test_instants_are_truncated_not_rounded(emulator: CloudTasksEmulator, client: Client) -> None:
@@ -60,7 +61,7 @@ def test_instants_are_truncated_not_rounded(emulator: CloudTasksEmulator, client
     emulator.clock.freeze(START + timedelta(seconds=7, microseconds=999_999))
     exact = {"seconds": int(LATER.timestamp()), "nanos": 123_456_999}
     task = client.create_task(parent=QUEUE, task=make_task(schedule_time=exact))
-    assert task.create_time == START + timedelta(seconds=7)
+    assert task.create_time == START + 7 * SECOND
     assert task.schedule_time == LATER + timedelta(microseconds=123_456)
     assert task.schedule_time.nanosecond == 123_456_000
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.cases import try_each
 from tests.emulator.conftest import LOCATION, QUEUE, START, URL, Client, Http, Target
+from tests.instants import DAY
 
 from cloudsched.emulator import CloudTasksEmulator
 
@@ -110,7 +111,7 @@ def test_firebase_admin_enqueues_and_deletes(
     functions = pytest.importorskip("firebase_admin.functions")
     exceptions = pytest.importorskip("firebase_admin.exceptions")
     queue = firebase("default")
-    options = functions.TaskOptions(task_id="mine", uri=f"{target.url}/fn", schedule_time=START + timedelta(days=1))
+    options = functions.TaskOptions(task_id="mine", uri=f"{target.url}/fn", schedule_time=START + DAY)
     assert queue.enqueue({"a": 1}, options) == "mine"
     with pytest.raises(exceptions.AlreadyExistsError):
         queue.enqueue({"a": 1}, options)
@@ -118,7 +119,7 @@ def test_firebase_admin_enqueues_and_deletes(
     assert json.loads(task.http_request.body) == {"a": 1}
     emulator.run_until_idle()
     assert target.hits[0].headers["Authorization"].startswith("Bearer ")
-    unnamed = queue.enqueue({}, functions.TaskOptions(schedule_time=START + timedelta(days=2)))
+    unnamed = queue.enqueue({}, functions.TaskOptions(schedule_time=START + 2 * DAY))
     queue.delete(unnamed)
     with pytest.raises(exceptions.NotFoundError):
         firebase("missing").enqueue({})

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from tests.emulator.conftest import DAY, QUEUE, START, Client, Connect, Http, Target
+from tests.instants import MINUTE
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
 from cloudsched.emulator.model.faults import NONE
@@ -29,7 +30,7 @@ def test_duplicate_sends_a_request_twice(emulator: CloudTasksEmulator, grpc_clie
 def test_out_of_order_lets_later_attempts_overtake(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
-    emulator.inject(Faults(out_of_order=1, shuffle_within=timedelta(minutes=1)))
+    emulator.inject(Faults(out_of_order=1, shuffle_within=MINUTE))
     for number in range(10):
         add(grpc_client, target.url, number)
     assert emulator.run_until_idle() == 10
@@ -89,4 +90,4 @@ def test_faults_can_be_set_over_http(
         Faults(late=-0.1)
     add(grpc_client, target.url)
     emulator.run_until_idle()
-    assert target.hits[0].at == START + DAY + timedelta(minutes=2)
+    assert target.hits[0].at == START + DAY + 2 * MINUTE

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.instants import DAY, HOUR
 
 from cloudsched.emulator.model.errors import Code, RpcError
 from cloudsched.emulator.model.queue import DispatchAttempt, QueueConfig
@@ -54,7 +55,7 @@ def test_no_period_has_more_dispatches_than_the_bucket_allows(rate: float, burst
     board = make_queues(rate_limits=RateLimits(rate, 1000, burst))
     for number, offset in enumerate(due):
         add(board, f"t{number}", START + offset)
-    sent = [dispatch.dispatch_at for dispatch in run(board, START + timedelta(hours=2))]
+    sent = [dispatch.dispatch_at for dispatch in run(board, START + 2 * HOUR)]
     assert len(sent) == len(due)
     assert sent == sorted(sent)
     for first in range(len(sent)):
@@ -143,7 +144,7 @@ def test_any_sequence_of_events_keeps_the_queue_consistent(  # noqa: C901, PLR09
     board.pause_queue(QUEUE, paused=False)
     for dispatch in flying:
         board.finish_attempt(dispatch, OK, now)
-    run(board, now + timedelta(days=2))
+    run(board, now + 2 * DAY)
     assert not queue.tasks
     assert board.next_wake() is None
     assert codes <= {Code.ALREADY_EXISTS, Code.NOT_FOUND}
@@ -157,34 +158,34 @@ def test_a_name_stays_taken_for_a_day_after_its_task_ended() -> None:
     add(board, "once")
     run(board, START)
     with pytest.raises(RpcError, match="Requested entity already exists"):
-        add(board, "once", START, START + timedelta(hours=24) - SECOND)
+        add(board, "once", START, START + 24 * HOUR - SECOND)
     with pytest.raises(RpcError, match="existed recently"):
         board.find(QUEUE).get("once", START + SECOND)
-    add(board, "once", START, START + timedelta(hours=24))
+    add(board, "once", START, START + 24 * HOUR)
 
 
 def test_a_deleted_queues_name_stays_taken_for_a_week() -> None:
     board = make_queues()
     board.delete_queue(QUEUE, START)
     with pytest.raises(RpcError, match="existed too recently"):
-        board.create_queue(QUEUE, QueueConfig(), START + timedelta(days=7) - SECOND)
-    board.create_queue(QUEUE, QueueConfig(), START + timedelta(days=7))
+        board.create_queue(QUEUE, QueueConfig(), START + 7 * DAY - SECOND)
+    board.create_queue(QUEUE, QueueConfig(), START + 7 * DAY)
 
 
 def test_a_task_is_dropped_after_the_attempts_of_its_own_or_its_queues_config() -> None:
     board = make_queues(retry_config=RetryConfig(max_attempts=5))
     add(board, "queue's")
     add(board, "own", retry_config=RetryConfig(max_attempts=2))
-    sent = Counter(dispatch.task.id for dispatch in run(board, START + timedelta(days=1), FAILED))
+    sent = Counter(dispatch.task.id for dispatch in run(board, START + DAY, FAILED))
     assert sent == {"queue's": 5, "own": 2}
 
 
 def test_unlimited_attempts_end_with_the_retention() -> None:
     board = make_queues(retry_config=RetryConfig(max_attempts=-1))
     add(board, "stubborn")
-    sent = run(board, START + timedelta(days=40), FAILED)
+    sent = run(board, START + 40 * DAY, FAILED)
     assert len(sent) > 700
-    assert sent[-1].dispatch_at < START + timedelta(days=31)
+    assert sent[-1].dispatch_at < START + 31 * DAY
     assert not board.queues[QUEUE].tasks
 
 
@@ -195,16 +196,16 @@ def test_a_paused_queue_keeps_tasks_until_their_retention_ends() -> None:
     add(board, "forgotten")
     assert board.next_wake() is None
     with pytest.raises(RpcError, match="existed recently"):
-        board.find(QUEUE).get("forgotten", START + timedelta(days=31))
+        board.find(QUEUE).get("forgotten", START + 31 * DAY)
     board.pause_queue(QUEUE, paused=False)
-    assert [dispatch.task.id for dispatch in board.take_due(START + timedelta(days=30))] == ["waits"]
+    assert [dispatch.task.id for dispatch in board.take_due(START + 30 * DAY)] == ["waits"]
 
 
 def test_run_task_ignores_pause_rate_and_schedule_and_backs_off() -> None:
     board = make_queues(rate_limits=RateLimits(0.001, 1, 1), retry_config=RetryConfig(min_backoff=10 * SECOND))
     add(board, "first")
     board.take_due(START)
-    task = add(board, "later", START + timedelta(days=9))
+    task = add(board, "later", START + 9 * DAY)
     board.pause_queue(QUEUE, paused=True)
     dispatch = board.find(QUEUE).run_now("later", START)
     assert dispatch.schedule_at == START
@@ -228,7 +229,7 @@ def test_a_clock_that_is_set_back_does_not_stop_the_queue() -> None:
     board = make_queues()
     add(board, "t1")
     run(board, START)
-    earlier = START - timedelta(days=365)
+    earlier = START - 365 * DAY
     board.rewind(earlier)
     add(board, "t2", earlier, earlier)
     assert [dispatch.task.id for dispatch in board.take_due(earlier)] == ["t2"]

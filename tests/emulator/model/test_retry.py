@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.instants import DAY, SECOND
 
 from cloudsched.emulator.model.queue import backoff, is_exhausted, next_attempt_at
 from cloudsched.emulator.model.task import HttpResult, RetryConfig
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 ZERO = timedelta(0)
-lengths = st.timedeltas(min_value=timedelta(microseconds=1), max_value=timedelta(days=30))
+lengths = st.timedeltas(min_value=timedelta(microseconds=1), max_value=30 * DAY)
 configs = st.builds(
     RetryConfig,
     max_attempts=st.sampled_from([-1, 1, 2, 5, 100]),
@@ -46,7 +47,7 @@ def test_backoff_never_shrinks_and_never_exceeds_the_maximum(config: RetryConfig
     assert wait <= backoff(config, retry + 1)
 
 
-@given(configs, st.integers(1, 200), st.timedeltas(min_value=ZERO, max_value=timedelta(days=40)))
+@given(configs, st.integers(1, 200), st.timedeltas(min_value=ZERO, max_value=40 * DAY))
 def test_a_task_is_dropped_only_when_both_limits_are_reached(
     config: RetryConfig, attempts: int, age: timedelta
 ) -> None:
@@ -64,8 +65,8 @@ def test_a_task_is_dropped_only_when_both_limits_are_reached(
         )
 
 
-@given(st.timedeltas(min_value=ZERO, max_value=timedelta(days=1)))
+@given(st.timedeltas(min_value=ZERO, max_value=DAY))
 def test_retry_after_can_only_lengthen_the_backoff(asked: timedelta) -> None:
-    config = RetryConfig(min_backoff=timedelta(seconds=5))
+    config = RetryConfig(min_backoff=5 * SECOND)
     at = next_attempt_at(config, 1, NOW, HttpResult(status=503, retry_after=asked), NOW)
-    assert at == NOW + max(asked, timedelta(seconds=5))
+    assert at == NOW + max(asked, 5 * SECOND)

@@ -9,6 +9,7 @@ import pytest
 from tests.cases import try_each
 from tests.emulator.conftest import DAY, QUEUE, START, Client, Connect, Hit, Http, Target, add
 from tests.harness import WAIT_SECONDS, wait_until
+from tests.instants import MINUTE, SECOND
 
 from cloudsched.emulator import ClockBusy, CloudTasksEmulator, MovableClock, NotIdle
 
@@ -63,7 +64,7 @@ def test_the_clock_waits_for_the_response_of_a_handler(
     target.answer = slowly
     for seconds in range(3):
         add(grpc_client, target.url, timedelta(seconds=seconds))
-    emulator.advance(timedelta(seconds=10))
+    emulator.advance(10 * SECOND)
     assert len(seen) == 3
     assert all(before == after for before, after in seen)
 
@@ -113,7 +114,7 @@ def test_a_running_clock_can_be_advanced_and_keeps_running(target: Target, conne
     with CloudTasksEmulator(queues=[QUEUE]) as emulator:
         client = connect(emulator.address)
         began = emulator.clock.now()
-        at = began + 30 * DAY - timedelta(minutes=1)
+        at = began + 30 * DAY - MINUTE
         client.create_task(parent=QUEUE, task={"http_request": {"url": target.url}, "schedule_time": at})
         assert emulator.advance(30 * DAY) == 1
         assert emulator.clock.mode == "running"
@@ -153,11 +154,11 @@ def test_the_clock_stops_waiting_for_a_silent_target(clock: MovableClock, target
     with CloudTasksEmulator(clock=clock, queues=[QUEUE], patience=Patience()) as emulator:
         client = connect(emulator.address)
         name = add(client, f"{target.url}/silent", timedelta(0))
-        add(client, f"{target.url}/quick", timedelta(minutes=1))
-        assert emulator.advance(timedelta(minutes=10)) == 2
+        add(client, f"{target.url}/quick", MINUTE)
+        assert emulator.advance(10 * MINUTE) == 2
         quick, silent = emulator.attempts()
-        assert quick.response_at == START + timedelta(minutes=1)
-        assert silent.response_at == START + timedelta(minutes=10)
+        assert quick.response_at == START + MINUTE
+        assert silent.response_at == START + 10 * MINUTE
         assert silent.answer.timed_out
         assert client.get_task(name=name).last_attempt.response_status.code == 4
         released.set()

@@ -12,6 +12,7 @@ import pytest
 from tests.cases import try_each
 from tests.emulator.conftest import DAY, QUEUE, START, Client, Connect, Target, add
 from tests.harness import WAIT_SECONDS, wait_until
+from tests.instants import SECOND
 
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.http_sender import parse_retry_after
@@ -85,7 +86,7 @@ def test_retry_after_delays_the_next_attempt(emulator: CloudTasksEmulator, grpc_
     target.answer = lambda _hit: (503, {"Retry-After": "60"}, b"") if len(target.hits) == 1 else 200
     add(grpc_client, url=target.url)
     emulator.run_until_idle()
-    assert target.hits[1].at - target.hits[0].at == timedelta(seconds=60)
+    assert target.hits[1].at - target.hits[0].at == 60 * SECOND
 
 
 @try_each(
@@ -115,7 +116,7 @@ def test_an_attempt_ends_as_504_at_its_deadline(connect: Connect, target: Target
             parent=QUEUE, task={"http_request": {"url": target.url}, "dispatch_deadline": {"seconds": 15}}
         )
         wait_until(lambda: len(target.hits) == 1)
-        emulator.clock.freeze(emulator.clock.now() + timedelta(seconds=16))
+        emulator.clock.freeze(emulator.clock.now() + 16 * SECOND)
         emulator.clock.resume()
         wait_until(lambda: len(emulator.attempts()) == 2)
     released.set()

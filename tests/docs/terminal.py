@@ -21,7 +21,7 @@ from pathlib import Path
 
 import click
 from click.testing import CliRunner
-from tests.harness import ROOT
+from tests.harness import ROOT, run_to_end
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -101,15 +101,11 @@ class Terminal:
             "NO_COLOR": "1",
             **self.variables,
         }
-        return subprocess.run(  # noqa: S603 - our own pages
+        return run_to_end(
             ["/bin/bash", "-e", "-o", "pipefail", "-c", f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}"],
             cwd=self.folder,
             env=environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
         )
 
     def answer(self, request: Request) -> Response:

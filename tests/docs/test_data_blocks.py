@@ -7,7 +7,6 @@ import io
 import json
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from dockerfile_parse import DockerfileParser
 from tests.doc_blocks import Block, read_blocks
 from tests.docs.terminal import find_fault
 from tests.docs.test_shell_blocks import read_answers
-from tests.harness import ROOT
+from tests.harness import ROOT, run_to_end
 
 from cloudsched import Schedule, TaskDraft
 from cloudsched.domain.documents.receipt import Receipt
@@ -77,7 +76,7 @@ def test_units_start_commands_that_exist(block: Block, tmp_path: Path) -> None:
     if judge := shutil.which("systemd-analyze"):
         file = tmp_path / "unit.service"
         file.write_text(block.text.replace(program, "/bin/true"), "utf-8")
-        judged = run(judge, "verify", "--man=no", file)
+        judged = run_to_end([judge, "verify", "--man=no", file])
         assert (judged.returncode, judged.stderr) == (0, "")
 
 
@@ -85,7 +84,7 @@ def test_units_start_commands_that_exist(block: Block, tmp_path: Path) -> None:
 def test_dockerfiles_start_commands_that_exist(block: Block) -> None:
     """Hadolint finds nothing, and a command is given in the JSON form, which receives the signals."""
     content = block.text if block.text.startswith("FROM") else f"FROM python:3.12-slim\n{block.text}"
-    linted = subprocess.run(["hadolint", "-"], input=content, capture_output=True, text=True, check=False)  # noqa: S607
+    linted = run_to_end(["hadolint", "-"], input=content)
     assert linted.returncode == 0, linted.stdout
     for each in DockerfileParser(fileobj=io.BytesIO(content.encode())).structure:
         if each["instruction"] in {"CMD", "ENTRYPOINT"}:
@@ -97,7 +96,3 @@ def test_dockerfiles_start_commands_that_exist(block: Block) -> None:
                 continue
             assert program == "cloudsched"
             assert find_fault(words) is None
-
-
-def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the tests' own commands

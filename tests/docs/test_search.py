@@ -6,11 +6,10 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.harness import ROOT
+from tests.harness import ROOT, run_to_end
 
 SEARCHES = """
 quickstart, install: start/quickstart | choose how to run: start/choose | glossary, task status: start/concepts
@@ -44,6 +43,6 @@ def test_each_search_finds_its_page() -> None:
     worker = next(Path(pytest.importorskip("material").__file__).parent.rglob("workers/search.*.js"))
     asked = {"worker": str(worker), "docs": read_index(), "queries": list(wanted)}
     command = ["node", str(ROOT / ".ci/site/search.mjs")]
-    done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=True)  # noqa: S603
+    done = run_to_end(command, input=json.dumps(asked), check=True)
     found = json.loads(done.stdout)
     assert not {query: found[query][:5] for query, page in wanted.items() if page not in found[query][:3]}

@@ -9,7 +9,7 @@ import pytest
 from tests.cases import try_each
 from tests.drafts.conftest import MakeDraft
 from tests.drafts_app import make_app
-from tests.instants import about
+from tests.instants import MINUTE, SECOND, about
 
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Requesters
@@ -55,7 +55,7 @@ def test_a_schedule_without_a_beginning_does_not_depend_on_when_it_is_confirmed(
 ) -> None:
     """A rule such as "every 3 hours" runs at the instants that were shown, whenever it is confirmed."""
     drafted = draft("remind me to stretch every 3 hours")
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     task = sim.app.confirm(drafted, owner="ada")
     assert tuple(sim.app.upcoming(task.id, 5)) == tuple(each.utc for each in drafted.next)
 
@@ -84,7 +84,7 @@ def test_a_reminder_without_a_time_comes_in_five_minutes(sim: Simulation, draft:
     drafted = draft("remind me to pay the rent")
     assert (drafted.decision, drafted.questions, drafted.missing) == ("CREATION", (), ())
     assert "No time was given, so it runs in 5 minutes." in drafted.assumptions
-    in_five_minutes = about(sim.now + timedelta(minutes=5))
+    in_five_minutes = about(sim.now + 5 * MINUTE)
     assert [each.utc for each in drafted.next] == [in_five_minutes]
     task = sim.app.confirm(drafted, owner="ada")
     assert (task.title, task.next_execution_time) == ("Pay the rent", in_five_minutes)
@@ -136,7 +136,7 @@ def test_a_draft_that_says_now_runs_when_it_is_confirmed(sim: Simulation, draft:
     """However long it was read."""
     drafted = draft("remind me to pay the rent now")
     assert (drafted.description, [each.utc for each in drafted.next]) == ("now", [about(sim.now)])
-    sim.advance(timedelta(minutes=2))
+    sim.advance(2 * MINUTE)
     task = sim.app.confirm(drafted, owner="ada")
     assert task.next_execution_time == about(sim.now)
 
@@ -145,10 +145,10 @@ def test_a_draft_that_says_now_runs_when_it_is_confirmed(sim: Simulation, draft:
 def test_how_soon_words_without_a_time_run_may_be_set(seconds: int) -> None:
     """Never sooner than a draft of a single run may be."""
     lead = timedelta(seconds=seconds)
-    with Simulation(make_app(), default_lead=lead, draft_least_lead=timedelta(seconds=30)) as sim:
+    with Simulation(make_app(), default_lead=lead, draft_least_lead=30 * SECOND) as sim:
         drafted = sim.app.draft("remind me to drink", timezone="UTC", owner="ada")
         assert drafted.draft_token is not None
-        assert [each.utc for each in drafted.next] == [about(sim.now + max(lead, timedelta(seconds=30)))]
+        assert [each.utc for each in drafted.next] == [about(sim.now + max(lead, 30 * SECOND))]
         at_once = sim.app.create(owner="ada", handler="remind", payload={"text": "x"})
         assert at_once.next_execution_time == about(sim.now)
 
@@ -174,10 +174,10 @@ def test_what_cannot_be_is_refused_with_its_reason(draft: MakeDraft, text: str, 
 @pytest.mark.parametrize(
     ("text", "settings", "code"),
     [
-        ("every 2 hours", {"access": Access(open=True, least_interval=timedelta(minutes=120))}, None),
-        ("every 2 hours", {"access": Access(open=True, least_interval=timedelta(minutes=121))}, "too-often"),
-        ("in 10 minutes", {"draft_least_lead": timedelta(minutes=10)}, None),
-        ("in 10 minutes", {"draft_least_lead": timedelta(minutes=11)}, "too-soon"),
+        ("every 2 hours", {"access": Access(open=True, least_interval=120 * MINUTE)}, None),
+        ("every 2 hours", {"access": Access(open=True, least_interval=121 * MINUTE)}, "too-often"),
+        ("in 10 minutes", {"draft_least_lead": 10 * MINUTE}, None),
+        ("in 10 minutes", {"draft_least_lead": 11 * MINUTE}, "too-soon"),
     ],
 )
 def test_how_often_and_how_soon_may_be_set(text: str, settings: dict[str, Any], code: str | None) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.cases import try_each
 from tests.drafts.injections import INJECTIONS
 from tests.drafts_app import make_app
+from tests.instants import MINUTE, SECOND
 
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.responses.api_responses import DraftResult
@@ -59,7 +60,7 @@ def snapshot(sim: Simulation) -> list[dict[str, object]]:
 
 
 def count_runs(sim: Simulation, task: Task) -> int:
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     return len(sim.app.executions(task.id).items)
 
 
@@ -151,7 +152,7 @@ def test_only_the_task_that_was_shown_changes(sim: Simulation, text: str) -> Non
     sim.app.delete("mine")
     with pytest.raises(NotFound):
         sim.app.confirm(drafted, owner="ada")
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     create(sim, "Taxes", task_id="mine")
     before = snapshot(sim)
     with pytest.raises(PreconditionFailed):

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.harness import wait_until
+from tests.instants import DAY
 
 from cloudsched import App, Context, Settings
 from cloudsched.cli import backup as cli
@@ -126,10 +127,10 @@ def test_what_cannot_be_copied_leaves_nothing(app: App, tmp_path: Path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(backup, "_copy_results", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(StoreUnavailable, match="No space left on device"):
-            write_backup(data, place, now=NOW + timedelta(days=1))
+            write_backup(data, place, now=NOW + DAY)
     damage(data / "tasks.db")
     with pytest.raises((Misconfigured, StoreUnavailable), match=r"malformed|damaged"):
-        write_backup(data, place, now=NOW + timedelta(days=1), keep=1)
+        write_backup(data, place, now=NOW + DAY, keep=1)
     assert [each.name for each in place.iterdir()] == ["20270104T120000Z"]
 
 
@@ -349,7 +350,7 @@ def test_nothing_starts_on_a_restore_that_was_interrupted(
             restore_backup(made, data, now=NOW)
     with pytest.raises(Misconfigured, match=r"tasks\.db is missing"):
         embedded(app, data, settings=SETTINGS).start()
-    restore_backup(made, data, now=NOW + timedelta(days=1))
+    restore_backup(made, data, now=NOW + DAY)
     with embedded(app, data, settings=SETTINGS):
         assert app.get("task-0").title == "Report"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.harness import wait_until
+from tests.instants import HOUR, SECOND
 
 from cloudsched import App, Context
 from cloudsched.adapters import in_process_queue
@@ -52,11 +53,11 @@ def test_what_is_due_runs_after_a_step(
 
     with run_service(app, Settings(access=Access(open=True)), data=tmp_path, threads=threads):
         app.create(id="before", owner="ada", title="Note", handler="note")
-        create("in-an-hour", timedelta(hours=1))
-        create("in-three-hours", timedelta(hours=3))
+        create("in-an-hour", HOUR)
+        create("in-three-hours", 3 * HOUR)
         wait_until(lambda: ran == ["before"], "it runs")
         clock.step = timedelta(hours=hours)
-        create("after", timedelta(seconds=1))
+        create("after", SECOND)
         app.create(id="often", owner="ada", title="Often", handler="note", schedule="every second")
         expected = {"before", "after", "often"} | ({"in-an-hour"} if hours > 0 else set())
         wait_until(lambda: {*ran} >= expected and ran.count("often") >= 2, "everything that is due runs")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 from tests.embedded_services import make_environment
-from tests.harness import ROOT
+from tests.harness import ROOT, run_to_end
 
 
 def test_the_page_is_for_superusers(tmp_path: Path) -> None:
@@ -19,9 +18,7 @@ def test_the_page_is_for_superusers(tmp_path: Path) -> None:
     The project demands a login and a token everywhere; the API below it takes neither a session nor less than a key.
     """
     arguments = [sys.executable, "-m", "tests.local.django_project", str(tmp_path)]
-    done = subprocess.run(  # noqa: S603 - our own program
-        arguments, cwd=ROOT, env=make_environment({}), capture_output=True, text=True, check=False, timeout=120
-    )
+    done = run_to_end(arguments, cwd=ROOT, env=make_environment({}))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "nobody": [302, "/log-in/?next=/tools/scheduler/tasks", False, 503, 403, 403, None],

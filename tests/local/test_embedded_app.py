@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.harness import wait_until
+from tests.harness import run_to_end, wait_until
+from tests.instants import MINUTE, SECOND
 from werkzeug.test import Client
 
 import cloudsched
@@ -99,7 +100,7 @@ def test_a_handler_that_hangs_holds_up_no_other(threads: int, app: App, ran: lis
     """Its runs begin one by one, however many wait, until one has ended in time; then all of them run."""
     is_over, hung = threading.Event(), list[str]()
 
-    @app.handler("hang", expected_duration=timedelta(seconds=1), retry=0)
+    @app.handler("hang", expected_duration=SECOND, retry=0)
     def hang(ctx: Context) -> None:
         hung.append(ctx.task.id)
         is_over.wait()
@@ -198,7 +199,7 @@ def test_a_service_that_is_started_in_a_simulation_is_refused(app: App, ran: lis
             scheduler.start()
         assert not (tmp_path / "data").exists()
         app.create(id="a", handler="note")
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         assert ran == ["a"]
     with scheduler:
         app.create(id="b", handler="note")
@@ -251,13 +252,7 @@ elif sys.argv[2] == "forks and dies":
 
 def test_the_process_ends_when_its_own_work_does(tmp_path: Path) -> None:
     """Nothing that is started keeps it from its exit, although nobody stops it."""
-    done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", PROGRAM, tmp_path / "data", "ends"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_to_end([sys.executable, "-c", PROGRAM, tmp_path / "data", "ends"])
     assert (done.returncode, done.stderr) == (0, "")
 
 

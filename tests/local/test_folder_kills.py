@@ -12,12 +12,13 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.harness import wait_until
+from tests.instants import DAY
 
 from cloudsched import App, Settings
 from cloudsched.errors import Misconfigured
@@ -123,7 +124,7 @@ def left(tmp_path: Path) -> Path:
         create(app, "in-file")
         app.run_now("note", id="ran", owner="ada", title="Note")
         wait_until(lambda: app.get("ran").status == "COMPLETED", "it has run")
-    write_backup(data, data.parent / "backups", now=NOW - timedelta(days=1))
+    write_backup(data, data.parent / "backups", now=NOW - DAY)
     assert run(leave_log, data) == -signal.SIGKILL
     assert (data / "tasks.db-wal").stat().st_size
     return data
@@ -151,7 +152,7 @@ def test_a_restore_that_is_killed_is_whole_or_refused(left: Path, tmp_path: Path
             assert (data / "secret").read_text() == (left / "secret").read_text(), "it was restored before"
         except Misconfigured as refused:
             assert "Put the file back, such as from a backup" in str(refused)  # noqa: PT017 - it may start
-        restore_backup(next((data.parent / "backups").iterdir()), data, now=NOW + timedelta(days=1))
+        restore_backup(next((data.parent / "backups").iterdir()), data, now=NOW + DAY)
         assert read_tasks(data) == {"in-file", "ran"}
 
 

@@ -6,7 +6,6 @@ import gc
 import itertools
 import json
 import logging
-import subprocess
 import sys
 import weakref
 from collections import deque
@@ -16,7 +15,7 @@ from functools import _lru_cache_wrapper
 from pathlib import Path
 from typing import Any, Final
 
-from tests.harness import wait_until
+from tests.harness import run_to_end, wait_until
 
 from cloudsched import App, AsyncContext, Cancel, Context, Schedule, Settings, Snooze
 from cloudsched.adapters import in_process_queue
@@ -88,7 +87,7 @@ def count_held() -> int:
 def test_runs_leave_nothing_behind(tmp_path: Path) -> None:
     """However many there are, and however many wait, which is up to the disk. Another test's threads would count."""
     command = [sys.executable, "-m", __name__, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - ours
+    done = run_to_end(command, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     grown = [after - before for before, after in itertools.pairwise(counts)]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 from tests.harness import wait_until
+from tests.instants import DAY, SECOND
 from tests.people.senders.messages import make_message
 from tests.people.senders.test_fcm import OwnCredentials
 
@@ -183,7 +184,7 @@ def open_scene(folder: Path, rows: list[Row], partner: Partner, patch: pytest.Mo
     def beat() -> None:
         pass
 
-    @app.handler("call", retry=RetryPolicy.build(max_retries=20, base=timedelta(seconds=1), factor=1.0))
+    @app.handler("call", retry=RetryPolicy.build(max_retries=20, base=SECOND, factor=1.0))
     def call_partner(payload: dict[str, int]) -> None:
         call(app, rows[payload["number"]], partner.at)
 
@@ -223,7 +224,7 @@ def test_a_partner_that_never_answers_holds_its_share_and_is_named(
         needs = build_needs({"counts": scene.ask("/v1/overview"), **empty}, {}, [], visit)
         assert any(row.said in each.title for each in needs)
         if row.name in USERS_CHANNELS:
-            later = Schedule.once(datetime.now(UTC) + timedelta(days=1))
+            later = Schedule.once(datetime.now(UTC) + DAY)
             task = scene.create("beat", delivery_channels=(row.name,), schedule=later)
             assert row.said.partition(" at ")[0] in str(scene.ask(f"/v1/tasks/{task}/explain")["findings"])
         scene.require_due_work()

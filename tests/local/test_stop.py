@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.harness import wait_until
+from tests.instants import SECOND
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -20,7 +20,7 @@ def test_what_still_runs_is_given_up_and_costs_no_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log names it, and its record says why. The next process runs it again, and all of its retries are left."""
-    monkeypatch.setattr(runner, "GRACE", timedelta(seconds=0.1))
+    monkeypatch.setattr(runner, "GRACE", 0.1 * SECOND)
     app, settings = App(), Settings(access=Access(open=True))
     begun, may_end, runs = threading.Event(), threading.Event(), list[int]()
 

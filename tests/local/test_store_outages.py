@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 from tests.harness import request, wait_until
+from tests.instants import SECOND
 
 from cloudsched import App, Context
 from cloudsched.adapters import in_process_queue
@@ -34,7 +35,7 @@ def ran() -> list[str]:
 def service(ran: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """A service that waits nowhere for long."""
     monkeypatch.setattr(sqlite_database, "BUSY_TIMEOUT_SECONDS", 0.05)
-    monkeypatch.setattr(in_process_queue, "MAX_BACKOFF", timedelta(seconds=0.1))
+    monkeypatch.setattr(in_process_queue, "MAX_BACKOFF", 0.1 * SECOND)
     monkeypatch.setattr(service_threads, "MAX_PAUSE", 0.01)
     for module in (in_process_queue, maintenance):
         monkeypatch.setattr(module, "CLOCK_CHECK_SECONDS", 0.01)
@@ -97,7 +98,7 @@ def test_it_says_so_and_goes_on(
 
     ready = request(service.url, "GET", "/ready")
     assert (ready.status, ready.body["release"]) == (200, version("cloudsched"))
-    created, due_at = [f"due-{number}" for number in range(8)], datetime.now(UTC) + timedelta(seconds=2)
+    created, due_at = [f"due-{number}" for number in range(8)], datetime.now(UTC) + 2 * SECOND
     for task_id in created:
         assert create(task_id, (due_at - datetime.now(UTC)).total_seconds()) == 201
     with ExitStack() as stack:

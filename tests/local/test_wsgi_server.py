@@ -10,13 +10,13 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
 from http.client import HTTPConnection
 from pathlib import Path
 from time import monotonic
 
 import pytest
 from tests.harness import WAIT_SECONDS, request, wait_until
+from tests.instants import SECOND
 from waitress.task import ThreadedTaskDispatcher
 from waitress.wasyncore import dispatcher
 from werkzeug.wrappers import Request, Response
@@ -318,7 +318,7 @@ def test_tasks_run_and_the_server_is_ready_during_an_attack(
     settings = Settings(access=Access(open=True))
     with run_service(app, settings, data=tmp_path, threads=2) as service:
         host, _, port = service.url.removeprefix("http://").rpartition(":")
-        app.create(id="tick", owner="ada", title="Tick", handler="tick", schedule=Schedule.every(timedelta(seconds=1)))
+        app.create(id="tick", owner="ada", title="Tick", handler="tick", schedule=Schedule.every(SECOND))
         for number in range(MANY):
             connect(HEADERS if number % 2 else BODY, (host, int(port)))
         before = len(ran)

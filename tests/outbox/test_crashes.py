@@ -8,12 +8,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, select
 from tests.harness import ROOT, process, wait_until
+from tests.instants import HOUR
 from tests.outbox.orders import ORDERS
 from tests.outbox.shops import Shop
 from tests.outbox.writer import make_app
@@ -118,7 +119,7 @@ def test_a_relay_may_die_between_any_two_statements(shop: Shop, sim: Simulation)
         outbox.hand_over()
         assert not outbox.rows(State.PENDING), steps
         assert not outbox.rows(State.FAILED), steps
-        sim.advance(timedelta(hours=2))
+        sim.advance(2 * HOUR)
         assert [run.status for run in sim.executions(ids["once"])] == ["SUCCEEDED"], steps
         assert [run.status for run in sim.executions(ids["edited"])] == ["SUCCEEDED"], steps
         assert sim.app.get(ids["edited"]).title == "Edited", steps

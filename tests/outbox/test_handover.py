@@ -13,6 +13,7 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 from tests.harness import free_port, wait_until
+from tests.instants import MINUTE, SECOND
 from tests.outbox.conftest import START
 from werkzeug.wrappers import Request
 
@@ -94,7 +95,7 @@ def test_a_poisoned_row_waits_longer_each_time_and_holds_nothing_up(
     assert handover.run().handed_over == 1
     tried = []
     for _ in range(95):
-        sim.advance(timedelta(seconds=1))
+        sim.advance(SECOND)
         before = moody.calls.count("poisoned")
         write(outbox, engine, f"later-{sim.now:%H%M%S}")
         assert handover.run().handed_over == 1
@@ -122,7 +123,7 @@ def test_a_pass_ends_early_while_nothing_answers(
     assert (done.handed_over, done.is_down, len(moody.calls)) == (0, True, SILENCE)
     moody.errors.clear()
     assert handover.run().handed_over == 100 - SILENCE
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     assert handover.run().handed_over == SILENCE
 
 
@@ -188,9 +189,9 @@ def test_a_rate_limit_is_waited_for(
     write(outbox, engine, "own")
     handover.run()
     moody.errors.clear()
-    sim.advance(timedelta(seconds=19))
+    sim.advance(19 * SECOND)
     assert handover.run().handed_over == 0
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     assert handover.run().handed_over == 1
 
 
@@ -253,7 +254,7 @@ def test_rows_wait_for_an_api_that_is_down(engine: Engine, sim: Simulation, app:
         assert waiting.error.startswith("Unavailable: ")
         with make_api(app, port) as server:
             server.serve()
-            sim.advance(timedelta(seconds=1))
+            sim.advance(SECOND)
             wait_until(outbox.hand_over, "the API answers")
     assert sim.app.get("own").next_execution_time == START + HOUR
 
@@ -265,9 +266,9 @@ def test_an_api_creates_late_rows_at_once(engine: Engine, sim: Simulation, app: 
         server.serve()
         outbox = SqlalchemyOutbox(engine, app, client=client)
         with Session(engine) as session, session.begin():
-            at = Schedule.once(START + timedelta(minutes=5))
-            outbox.create(session, **REMINDER, id="own", retention=timedelta(days=9), schedule=at)
-        sim.advance(timedelta(minutes=10))
+            at = Schedule.once(START + 5 * MINUTE)
+            outbox.create(session, **REMINDER, id="own", retention=9 * DAY, schedule=at)
+        sim.advance(10 * MINUTE)
         _, (entry,) = outbox._rows.claim(sim.now)  # noqa: SLF001 - by a relay that dies
         outbox._handover._do(entry)  # noqa: SLF001
         sim.advance(HOUR)

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.ext.asyncio import async_scoped_session, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
-from tests.instants import about
+from tests.instants import MINUTE, SECOND, about
 from tests.outbox.conftest import START, Reminder
 
 from cloudsched import App, Schedule, TaskDraft
@@ -76,16 +76,16 @@ def test_an_asynchronous_session_writes_rows(outbox: SqlalchemyOutbox, url: str,
 def test_relative_times_count_from_the_writing(outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation) -> None:
     """However late a row is handed over; what has come due by then runs at once."""
     with Session(engine) as session, session.begin():
-        schedules: list[Schedule | str] = ["in 10 minutes", Schedule.after(timedelta(minutes=10)), "every 10 minutes"]
+        schedules: list[Schedule | str] = ["in 10 minutes", Schedule.after(10 * MINUTE), "every 10 minutes"]
         ids = [outbox.create(session, **REMINDER, schedule=schedule) for schedule in schedules]
         late = outbox.create(session, **REMINDER, schedule="in 3 minutes")
         at_once = outbox.create(session, **REMINDER)
         over = outbox.create(session, **REMINDER, schedule=Schedule(rrule="FREQ=MINUTELY;COUNT=2"))
-    sim.advance(timedelta(minutes=4))
+    sim.advance(4 * MINUTE)
     assert outbox.hand_over() == 6
     for task_id in ids[:2]:
-        assert sim.app.get(task_id).next_execution_time == about(START + timedelta(minutes=10))
-    sim.advance(timedelta(seconds=1))
+        assert sim.app.get(task_id).next_execution_time == about(START + 10 * MINUTE)
+    sim.advance(SECOND)
     for task_id in (late, at_once, over):
         assert sim.executions(task_id)[-1].status == "SUCCEEDED", task_id
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.drafts_app import make_app
+from tests.instants import MINUTE
 from tests.web.callers import RoleHarness
 from werkzeug.test import TestResponse
 
@@ -156,7 +156,7 @@ def test_a_tampered_token_is_refused(roles: RoleHarness) -> None:
 def test_an_expired_token_says_what_to_do(roles: RoleHarness) -> None:
     """It is a problem of its own; the words that led to it may be sent again."""
     drafted = draft(roles)
-    roles.sim.advance(timedelta(minutes=15))
+    roles.sim.advance(15 * MINUTE)
     problem = confirm(roles, drafted).get_json(force=True)
     assert (problem["title"], problem["field"]) == ("Draft expired", "draftToken")
     assert "/v1/tasks/draft" in problem["hint"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.authorities import A_USER
 from tests.drafts.assistant.harness import ScriptedModel, Tools, answer, call, create, run, simulate
+from tests.instants import HOUR, MINUTE
 
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
@@ -126,13 +126,13 @@ def test_no_turn_of_the_model_goes_beyond_a_budget(tools: Tools) -> None:
             budgets = Budgets.of(sim.app.container)
             budgets.put("ada", budget, by=OWN_CODE)
             task = create(sim, "search")
-            sim.advance(timedelta(hours=1))
+            sim.advance(HOUR)
             assert len(model.asked) == budget
             if budget < 5:
                 assert sim.app.get(task.id).status == "PAUSED"
                 assert "used up its budget" in sim.app.get(task.id).message
                 budgets.put("ada", 100, by=OWN_CODE)
-                sim.advance(timedelta(hours=1))
+                sim.advance(HOUR)
             [execution] = sim.executions(task.id)
         assert (execution.status, execution.content, execution.queries) == ("SUCCEEDED", "Done.", 5)
         assert [each["turnsLeft"] for each in model.asked] == [9, 8, 7, 6, 5]
@@ -182,7 +182,7 @@ def test_what_an_execution_may_use_is_settled_when_it_begins(tools: Tools) -> No
     model = ScriptedModel(call("search", text="a"), ModelUnavailable("-", "-"), answer("Done."))
     with simulate(tools, model) as sim:
         task = create(sim, "search", retry={"maxRetries": 3, "firstDelay": "PT1H"})
-        sim.advance(timedelta(minutes=5))
+        sim.advance(5 * MINUTE)
         PeopleWiring.of(sim.app.container).people.put("ada", PersonSpec(name="Grace"), by=A_USER)
         del tools.app.container.registry.registrations.handlers["search"]
         sim.run_until_idle()

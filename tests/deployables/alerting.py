@@ -15,8 +15,9 @@ from functools import cache
 from typing import Any, Final
 
 from tests.deployables.series import Lateness, Match, Point, Series, Unsupported
+from tests.instants import DAY, MINUTE
 
-AUTO_CLOSE: Final = (timedelta(minutes=30), timedelta(days=7))
+AUTO_CLOSE: Final = (30 * MINUTE, 7 * DAY)
 """The shortest and the longest time after which Google closes an incident that has no data. The longest is the default.
 """
 _KINDS: Final = {

@@ -54,7 +54,7 @@ from cloudsched.web.functions import TOKEN_HEADER, serve_api, serve_execute, ser
 
 NAME: Final = "cloudsched"
 HANDLERS: Final = 20
-TABLE: Final[dict[str, Any]] = json.loads((ROOT / "infra/resources.json").read_text(encoding="utf-8"))
+TABLE: Final[dict[str, Any]] = json.loads((ROOT / "infra/resources.json").read_text("utf-8"))
 WATCHES: Final[dict[Lateness, str]] = {usually: "words", at_worst: "numbers", by_turns: "words"}
 """Who watches: by how late points are seen, and how Cloud Tasks writes its codes."""
 _WORDS: Final = {200: "ok", 401: "unauthenticated", 403: "permission_denied", 429: "resource_exhausted"}

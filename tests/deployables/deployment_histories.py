@@ -92,11 +92,11 @@ class History:
     def _shorten(self) -> None:
         """Leave a few indexes: requesting seventy in each new database is most of a deployment's work."""
         file = self.cloud.checkout / "infra/firestore.indexes.json"
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text("utf-8"))
         content["indexes"] = content["indexes"][:2]
         content["fieldOverrides"] = content["fieldOverrides"][:2]
         content["retired"] = {"indexes": [], "fieldOverrides": []}
-        file.write_text(json.dumps(content), encoding="utf-8")
+        file.write_text(json.dumps(content), "utf-8")
 
     # ── What happens ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -275,7 +275,7 @@ class FakeCloud(ThreadingTCPServer):
 
     def _clean(self, call: Call) -> None:
         """Give a repository its policies, which have to be those that the file has."""
-        policies = json.loads(Path(call.flags["policy"]).read_text(encoding="utf-8"))
+        policies = json.loads(Path(call.flags["policy"]).read_text("utf-8"))
         self.change(lambda: self.state[f"repository/{call.words[3]}"].update(policies=policies))
 
     def _require_builder(self, call: Call) -> None:
@@ -283,7 +283,7 @@ class FakeCloud(ThreadingTCPServer):
         if not Path(call.flags["source"], "main.py").is_file():
             fail("INVALID_ARGUMENT: could not find source: no main.py in the folder.")
         version = Path(call.flags["source"], ".python-version")
-        python = version.read_text(encoding="utf-8").strip() if version.is_file() else NEWEST_PYTHON
+        python = version.read_text("utf-8").strip() if version.is_file() else NEWEST_PYTHON
         if f"python{python.replace('.', '')}" != call.flags["base-image"]:
             fail("Build failed: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. (cffi)")
         repository = call.flags["image"].rpartition("/")[2]

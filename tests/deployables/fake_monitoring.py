@@ -30,7 +30,7 @@ def run_metrics(cloud: FakeCloud, call: Call) -> None:
     elif verb == "delete":
         cloud.change(lambda: cloud.state.pop(key))
     else:
-        told = json.loads(Path(call.flags["config-from-file"]).read_text(encoding="utf-8"))
+        told = json.loads(Path(call.flags["config-from-file"]).read_text("utf-8"))
         described = {each["key"] for each in told["metricDescriptor"].get("labels", ())}
         if told["name"] != name or described != set(told.get("labelExtractors", {})):
             fail(f"INVALID_ARGUMENT: {told}")

@@ -19,6 +19,7 @@ from tests.deployables import fake_resources
 from tests.deployables.fake_gcloud import FakeCloud
 from tests.deployables.fake_resources import NUMBER, State
 from tests.deployables.python_server import CLIENT as PYTHON3
+from tests.harness import run_to_end
 
 ROOT = Path(__file__).parents[2]
 AT_END = ExitStack()
@@ -30,7 +31,7 @@ EMPTY: State = {
     "sink/_Default": {"name": "_Default", "exclusions": []},
 }
 """A new project: Google gives each a log sink."""
-TABLE: State = json.loads((ROOT / "infra/resources.json").read_text(encoding="utf-8"))
+TABLE: State = json.loads((ROOT / "infra/resources.json").read_text("utf-8"))
 IN_USE: State = {**EMPTY, "services": TABLE["services"]}
 """A project in which all APIs have been used for long."""
 
@@ -79,6 +80,7 @@ They are functions, since a script calls them up to three hundred times: a proce
 shell, would cost more than all else that the script does. Programs of the same names are on the PATH for those who look
 there. Whatever shell options and traps the script has hold in the functions, too.
 """
+FUNCTIONS = ("execute", "sweep", "api")
 _PACKER = """#!/usr/bin/env python3
 import os, runpy, sys
 from pathlib import Path
@@ -130,7 +132,7 @@ class Cloud:
         shutil.copytree(_snapshot(), self.checkout)
         packer = self.checkout / "infra/build_source.py"
         packer.rename(packer.with_name("packer.py"))
-        packer.write_text(_PACKER, encoding="utf-8")
+        packer.write_text(_PACKER, "utf-8")
         packer.chmod(0o755)
         self.config = folder / "config.sh"
         self.configure(**config)
@@ -147,7 +149,12 @@ class Cloud:
     def configure(self, **config: str) -> None:
         """Rewrite the configuration; the values are bash. Monitoring, half of a run's work, is off otherwise."""
         settings = {"PROJECT": PROJECT, "MONITORING": "off"} | config
-        self.config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
+        self.config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), "utf-8")
+
+    def configure_again(self, config: dict[str, str]) -> None:
+        """Rewrite the configuration if there is another one."""
+        if config:
+            self.configure(**config)
 
     def pack_source(self) -> None:
         """Let the scripts pack the functions' source, as they really do."""
@@ -195,33 +202,39 @@ class Cloud:
             "PYTHON": str(self.folder / "bin" / "python"),
         }
 
-    def run(self, script: str, *arguments: str, die_at: int = 0, deny: str = "", seconds: int = 200) -> Result:
-        """Run a script of ``infra/`` until it exits or the fake cloud kills it."""
+    def run(
+        self, script: str, *arguments: str, die_at: int = 0, deny: str = "", seconds: int = 200, **config: str
+    ) -> Result:
+        """Run a script of ``infra/``, with another configuration if one is given, until it exits or is killed."""
+        self.configure_again(config)
         self.fake.forget()
         shutil.rmtree(self.checkout / "build", ignore_errors=True)  # as in a new clone, so nothing old is deployed
         self.fake.die_at, self.fake.deny = die_at, deny
-        done = subprocess.run(  # noqa: S603 - a script of this repository
+        done = run_to_end(
             [str(self.checkout / "infra" / script), f"--config={self.config}", *arguments],
             env=self.environment,
-            capture_output=True,
-            text=True,
             timeout=seconds,
-            check=False,
-            start_new_session=True,  # so that the fake cloud kills the script and nothing else
+            start_new_session=True,
         )
         return Result(done.returncode, done.stdout, done.stderr)
 
-    def ok(self, script: str, *arguments: str, seconds: int = 200) -> Result:
+    def ok(self, script: str, *arguments: str, seconds: int = 200, **config: str) -> Result:
         """Run a script and require it to succeed within so many seconds."""
+        self.configure_again(config)
         result = self.run(script, *arguments, seconds=seconds)
         assert result.code == 0, result.err + result.out
         return result
 
-    def fails(self, script: str, *arguments: str, deny: str = "") -> Result:
+    def fails(self, script: str, *arguments: str, deny: str = "", **config: str) -> Result:
         """Run a script and require it to end with an error; a check that cannot be made ends with 2."""
+        self.configure_again(config)
         result = self.run(script, *arguments, deny=deny)
         assert result.code in {1, 2}, result.err + result.out
         return result
+
+    def check(self) -> None:
+        """Require that nothing differs from the configuration."""
+        assert self.ok("deploy.sh", "--check").out == ""
 
     def bindings(self) -> set[tuple[str, str, str, str]]:
         found = ((key, rows) for key, rows in self.state.items() if key.startswith("iam/"))
@@ -239,7 +252,7 @@ class Cloud:
 
     def _command(self, name: str, content: str) -> None:
         file = self.folder / "bin" / name
-        file.write_text(content, encoding="utf-8")
+        file.write_text(content, "utf-8")
         file.chmod(0o755)
 
 

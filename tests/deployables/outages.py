@@ -19,6 +19,7 @@ from tests.deployables.alerting import Monitoring
 from tests.deployables.cloud_world import HANDLERS, NAME, WATCHES, World
 from tests.deployables.fake_project import ROOT
 from tests.deployables.series import Lateness, at_worst, usually
+from tests.instants import SECOND
 
 from cloudsched import Schedule
 from cloudsched.emulator.model.task import RateLimits
@@ -112,7 +113,7 @@ def _run_away(world: World) -> Iterator[None]:
     """Create, as somebody may by mistake, what runs far too often."""
     tasks = []
     for number in range(15):
-        every = Schedule.every(timedelta(seconds=10), start=world.clock.now() + timedelta(seconds=1))
+        every = Schedule.every(10 * SECOND, start=world.clock.now() + SECOND)
         handler = f"handler-{number % HANDLERS}"
         tasks.append(world.app.create(owner="bob", title=f"again {number}", handler=handler, schedule=every).id)
     yield

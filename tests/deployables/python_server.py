@@ -76,7 +76,7 @@ def _find_code(process: pathlib.Path, arguments: list[str]) -> tuple[str, str]:
     """Return the code after ``-c``, or that of a file, and the name of where it is."""
     if arguments[0] == "-c":
         return arguments[1], "-c"
-    return (process / "cwd" / arguments[0]).read_text(encoding="utf-8"), arguments[0]
+    return (process / "cwd" / arguments[0]).read_text("utf-8"), arguments[0]
 
 
 @functools.cache

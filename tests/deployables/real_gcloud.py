@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.deployables.fake_project import AT_END, ROOT, serve_python
 from tests.deployables.python_server import CLIENT
+from tests.harness import run_to_end
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,9 @@ class Gcloud:
 
     def parse(self, commands: list[list[str]], folder: Path) -> list[str | None]:
         """Have gcloud's own parser check commands without running them; return its errors."""
-        done = subprocess.run(  # noqa: S603 - gcloud's own Python
+        done = run_to_end(
             [str(self.python), str(ROOT / "tests/deployables/gcloud_arguments.py"), str(self.root)],
             input=json.dumps(commands),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=200,
             env=os.environ | {"CLOUDSDK_CONFIG": str(folder), "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"},
         )
         assert done.returncode == 0, done.stderr
@@ -49,18 +45,15 @@ def find_gcloud() -> Gcloud:
         )
     folder = Path(tempfile.mkdtemp(prefix="cloudsched-gcloud-"))
     AT_END.callback(shutil.rmtree, folder, ignore_errors=True)
-    asked = subprocess.run(  # noqa: S603 - the gcloud on the PATH
+    asked = run_to_end(
         [found, "info", "--format=value(installation.sdk_root,basic.python_location)"],
-        capture_output=True,
-        text=True,
         check=True,
-        timeout=200,
         env=os.environ | {"CLOUDSDK_CONFIG": str(folder / "config")},
     )
     root, python = map(Path, asked.stdout.strip().split("\t"))
     path = f"{root / 'lib'}:{root / 'lib' / 'third_party'}"
     waiting = folder / "python"
     port = serve_python(python, "googlecloudsdk.gcloud_main", path=path)
-    waiting.write_text(CLIENT.format(python=python, port=port), encoding="utf-8")
+    waiting.write_text(CLIENT.format(python=python, port=port), "utf-8")
     waiting.chmod(0o755)
     return Gcloud(waiting, root)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from infra.build_source import find_index_options, find_uv
-from tests.harness import ROOT
+from tests.harness import ROOT, run_to_end
 
 COMPANIONS = (
     *("google-genai", "google-adk", "google-cloud-aiplatform", "fastapi", "django", "celery", "firebase-functions"),
@@ -22,9 +22,7 @@ def uv(*arguments: str, requirements: str) -> str:
     """Run a command of uv's on requirements; what it says of a conflict is the test's failure."""
     command = [find_uv(), "pip", *arguments, "--quiet", *find_index_options()]
     trusted = {"SSL_CERT_FILE": os.environ["PIP_CERT"]} if "PIP_CERT" in os.environ else {}
-    done = subprocess.run(  # noqa: S603 - our own command
-        command, input=requirements, capture_output=True, text=True, check=False, env=trusted | os.environ
-    )
+    done = run_to_end(command, input=requirements, env=trusted | os.environ)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 from tests.deployables.fake_databases import add_app, key_of, make_database
 from tests.deployables.fake_project import IN_USE, PROJECT, ROOT, Cloud
+from tests.instants import HOUR, MINUTE
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
@@ -46,7 +46,7 @@ def doctor(
     """Look at the fake project; return the exit status and what is not well."""
     monkeypatch.setenv("PATH", str(cloud.folder / "bin"), prepend=":")
     monkeypatch.chdir(ROOT)
-    make_backup(cloud, timedelta(hours=20))
+    make_backup(cloud, 20 * HOUR)
     job = cloud.state["job/cloudsched-sweep"]
     job |= {"state": "ENABLED", "lastAttemptTime": f"{datetime.now(UTC) - timedelta(seconds=20):%Y-%m-%dT%H:%M:%SZ}"}
 
@@ -91,7 +91,7 @@ def test_a_new_deployment_is_well(doctor: Callable[[], Any], cloud: Cloud) -> No
 
 def test_a_deployment_in_an_apps_database_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The app's own indexes, ready or not, and its backups are not the deployment's."""
-    cloud = Cloud(tmp_path, deepcopy(IN_USE), DATABASE="'(default)'", COLLECTION_PREFIX="cloudsched_")
+    cloud = Cloud(tmp_path, IN_USE, DATABASE="'(default)'", COLLECTION_PREFIX="cloudsched_")
     add_app(cloud.state)
     cloud.ok("deploy.sh")
 
@@ -114,8 +114,7 @@ def test_a_deployment_in_an_apps_database_is_well(tmp_path: Path, monkeypatch: p
 def test_each_of_several_queues_is_looked_at(doctor: Callable[[], Any], cloud: Cloud) -> None:
     """With more queues a priority than one, each has to be there; the doctor learns from the API how many there are."""
     cloud.fake.quota = dict.fromkeys(cloud.fake.quota, 10**12)
-    cloud.configure(QUEUES_PER_PRIORITY="2", EXECUTE_MAX_INSTANCES="30")
-    cloud.ok("deploy.sh")
+    cloud.ok("deploy.sh", QUEUES_PER_PRIORITY="2", EXECUTE_MAX_INSTANCES="30")
     cloud.ok("upgrade.sh")
     assert doctor() == (0, [])
     cloud.state.pop("queue/cloudsched-low-q2")
@@ -224,7 +223,7 @@ def test_the_doctor_judges_the_database_that_its_own_functions_use(
     ]
     cloud.ok("upgrade.sh")
     cloud.state.pop("database/cloudsched")
-    make_backup(cloud, timedelta(hours=1), database="restored")
+    make_backup(cloud, HOUR, database="restored")
     assert quick_doctor() == (0, [])
     cloud.configure()
     assert quick_doctor() == (0, [])
@@ -237,7 +236,7 @@ def test_two_deployments_in_one_project_never_see_each_other(quick_doctor: Calla
     own = {key: value for key, value in cloud.state.items() if "cloudsched" in key or key in {"indexes", "fields"}}
     text = json.dumps(own).replace("cloudsched", "shop").replace('"indexes": [{', '"indexes/shop": [{', 1)
     cloud.state.update(json.loads(text.replace('"fields": {', '"fields/shop": {', 1)))
-    make_backup(cloud, timedelta(hours=1), database="shop")
+    make_backup(cloud, HOUR, database="shop")
     other = cloud.folder / "shop.sh"
     other.write_text(cloud.config.read_text() + "NAME=shop\n")
     ways = {
@@ -255,8 +254,7 @@ def test_two_deployments_in_one_project_never_see_each_other(quick_doctor: Calla
 def test_after_a_rollback_the_doctor_looks_at_what_serves(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
     """The newest revisions name a database that is not there; nobody uses them."""
     make_database(cloud.state, "restored")
-    cloud.configure(DATABASE="restored", SETTINGS="(DEAF=yes)")
-    assert cloud.run("upgrade.sh").code == 1
+    assert cloud.run("upgrade.sh", DATABASE="restored", SETTINGS="(DEAF=yes)").code == 1
     cloud.state.pop("database/restored")
     cloud.configure()
     assert quick_doctor() == (0, [])
@@ -265,7 +263,7 @@ def test_after_a_rollback_the_doctor_looks_at_what_serves(quick_doctor: Callable
 def test_a_sweep_is_late_by_its_own_schedule(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
     """One that runs each month may have run half an hour ago, and a new one not at all yet."""
     job = cloud.state["job/cloudsched-sweep"]
-    ago = datetime.now(UTC) - timedelta(minutes=30)
+    ago = datetime.now(UTC) - 30 * MINUTE
     job["lastAttemptTime"] = f"{ago:%Y-%m-%dT%H:%M:%SZ}"
     assert "the last sweep began" in str(quick_doctor()[1])
     job["schedule"] = f"{ago.minute} {ago.hour} {ago.day} * *"
@@ -310,9 +308,9 @@ def find_backup_findings(bad: list[dict[str, str]]) -> list[str]:
 def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
     """Of this database, and one that is ready; a new schedule has a day for its first one."""
     cloud.state["backups"] = []
-    make_backup(cloud, timedelta(hours=2), database="other")
-    make_backup(cloud, timedelta(hours=1), state="CREATING")
-    make_backup(cloud, timedelta(hours=40))
+    make_backup(cloud, 2 * HOUR, database="other")
+    make_backup(cloud, HOUR, state="CREATING")
+    make_backup(cloud, 40 * HOUR)
     assert find_backup_findings(quick_doctor()[1]) == ["the last backup of cloudsched is 40 hours old"]
     cloud.state["backups"] = []
     (schedule,) = cloud.state["database/cloudsched"]["schedules"]

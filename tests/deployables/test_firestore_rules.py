@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import Mock
 
@@ -19,6 +19,7 @@ import pytest
 from tests.cases import try_each
 from tests.deployables.fake_project import ROOT
 from tests.harness import LocalClient
+from tests.instants import MINUTE
 from tests.subject_cases import ACCEPTED, REFUSED
 from tests.web.callers import clear_authenticators
 from werkzeug.wrappers import Request
@@ -56,7 +57,7 @@ def address() -> Iterator[str]:
 @pytest.fixture(scope="module", autouse=True)
 def _store_documents(address: str) -> None:
     """Store tasks, executions and messages of ada and bob, through the store that the functions use."""
-    store = FirestoreStore(project=PROJECT, emulator=address, deadline=timedelta(minutes=1))
+    store = FirestoreStore(project=PROJECT, emulator=address, deadline=MINUTE)
     for owner in ("ada", "bob"):
         for key in ("one", "deleted"):
             task = Task(
@@ -193,7 +194,7 @@ def api(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalClient]:
     """Serve the API on the same database, to the same tokens."""
     monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "localhost:9099")
     access = Access(firebase_project=PROJECT, firebase_emulator="localhost:9099")
-    store = FirestoreStore(project=PROJECT, emulator=address, deadline=timedelta(minutes=1))
+    store = FirestoreStore(project=PROJECT, emulator=address, deadline=MINUTE)
     clear_authenticators()
     settings = Settings(access=access, secret="s" * 40)
     app = App(settings, store=store, dispatcher=Mock())  # nothing is sent
@@ -228,7 +229,7 @@ def test_what_others_have_written_into_a_persons_task_is_in_the_apis_answer(
     ada: Client, address: str, api: LocalClient
 ) -> None:
     """An event that waits for a run, and a record's event and definition: no rule hides a field; the API shows them."""
-    store = FirestoreStore(project=PROJECT, emulator=address, deadline=timedelta(minutes=1))
+    store = FirestoreStore(project=PROJECT, emulator=address, deadline=MINUTE)
     sender = EventSender(role=SenderRole.ADMIN, subject="the-warehouse")
     event = Event(name="shipped", payload={"note": "by-rail"}, at=NOW, sender=sender)
     base = store.load("ada-one")

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGTERM
 
 import pytest
 from tests.harness import Function, free_port, function, request, wait_until
+from tests.instants import DAY, MINUTE
 
 from cloudsched import App
 from cloudsched.config.access import Access
@@ -50,7 +51,7 @@ def test_a_task_goes_through_the_functions(served: Served) -> None:
     assert (created.status, created.headers["Location"]) == (201, "/v1/tasks/tea")
     assert created.body["nextExecutionTime"] == "2027-01-01T00:00:00Z"
 
-    emulator.advance(timedelta(minutes=6))
+    emulator.advance(6 * MINUTE)
 
     (record,) = request(api, "GET", "/v1/tasks/tea/executions").body["executions"]
     assert (record["status"], record["startedAt"]) == ("SUCCEEDED", "2027-01-01T00:00:00Z")
@@ -68,7 +69,7 @@ def test_a_fresh_deployment_turns_a_sentence_into_a_reminder(served: Served) -> 
     made = request(api, "POST", "/v1/tasks", {"draftToken": draft["draftToken"], **draft["task"]})
     assert made.status == 201, made.body
 
-    emulator.advance(timedelta(days=1))
+    emulator.advance(DAY)
 
     told = [each["body"] for each in request(api, "GET", "/v1/inboxes/ada/messages").body["messages"]]
     assert told.count("stretch") == 1

@@ -14,7 +14,7 @@ STEPS = ["unused", "deploy", "doctor", "reminder", "hop", "rollback", "rotation"
 
 
 def read_lines(report: Path) -> dict[str, list[str]]:
-    rows = re.findall(r"(?m)^\| (\w+) \| (passed|FAILED) \| (\d+) \| (.*) \|$", report.read_text(encoding="utf-8"))
+    rows = re.findall(r"(?m)^\| (\w+) \| (passed|FAILED) \| (\d+) \| (.*) \|$", report.read_text("utf-8"))
     return {step: rest for step, *rest in rows}
 
 
@@ -48,7 +48,7 @@ def test_every_step_runs_and_nothing_is_left(tmp_path: Path) -> None:
     assert {key for key in cloud.state if key.startswith("database/")} == {"database/(default)"}
     assert cloud.state["database/(default)"]["schedules"] == [], "what the project had is left alone"
     assert before <= set(cloud.state)
-    text = report.read_text(encoding="utf-8")
+    text = report.read_text("utf-8")
     assert "execute 15, api 3, 256Mi each" in text
     assert "| own settings | PROJECT MONITORING MEMORY EXECUTE_CONCURRENCY |" in text
     assert "4 tasks ran" in text
@@ -68,17 +68,16 @@ def test_a_name_in_use_is_refused_and_the_report_says_so(cloud: Cloud, tmp_path:
     assert cloud.changes == 0
     assert [*read_lines(report)] == ["unused"]
     assert read_lines(report)["unused"][0] == "FAILED"
-    assert "infra/teardown.sh --yes --with-data --config=build/acceptance.sh" in report.read_text(encoding="utf-8")
+    assert "infra/teardown.sh --yes --with-data --config=build/acceptance.sh" in report.read_text("utf-8")
 
 
 def test_a_hop_that_cloud_tasks_would_refuse_fails_and_takes_access_back(cloud: Cloud, tmp_path: Path) -> None:
     """A step that fails ends the run, is reported, and leaves the smoke test's account without access."""
     library = cloud.checkout / "infra/accept.sh"
-    library.write_text(re.sub(r"STEPS=\(.*\)", "STEPS=(hop)", library.read_text(encoding="utf-8")), encoding="utf-8")
+    library.write_text(re.sub(r"STEPS=\(.*\)", "STEPS=(hop)", library.read_text("utf-8")), "utf-8")
     cloud.fake.hop_days = 31
     report = tmp_path / "report.md"
-    cloud.configure(DATABASE="'(default)'")
-    ran = cloud.fails("accept.sh", PROJECT, "--name=cloudsched", f"--report={report}")
+    ran = cloud.fails("accept.sh", PROJECT, "--name=cloudsched", f"--report={report}", DATABASE="'(default)'")
     assert "later than Cloud Tasks accepts" in ran.err
     assert read_lines(report)["hop"][0] == "FAILED"
     assert cloud.state[f"account/cloudsched-smoke@{PROJECT}.iam.gserviceaccount.com"]["disabled"]

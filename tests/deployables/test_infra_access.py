@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
+from tests.deployables.fake_project import FUNCTIONS, IN_USE, PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, find_reachable_revisions, get_env, is_unchecked
 from tests.harness import LocalClient
 from tests.web.auth.token_issuer import PROJECT as USERS
@@ -157,10 +157,10 @@ def test_callers_in_the_configuration_are_admitted(everything: Cloud, issuer: Is
     )
     shown = get_response(cloud, X_Api_Key=KEY, Origin="https://app.example").headers["Access-Control-Allow-Origin"]
     assert shown == "https://app.example"
-    for function in ("api", "execute", "sweep"):  # those that create calls need the quotas as well
+    for function in FUNCTIONS:  # those that create calls need the quotas as well
         settings = Settings.from_environment(get_environment(cloud, function))
         assert (settings.access.max_active_tasks, settings.access.max_creations) == (3, 2)
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
 
 
 def test_a_service_account_may_be_a_worker_of_some_queues(everything: Cloud, issuer: Issuer) -> None:
@@ -183,7 +183,7 @@ def test_a_service_account_may_be_a_worker_of_some_queues(everything: Cloud, iss
 def test_each_function_gets_only_the_settings_that_it_needs(everything: Cloud, tmp_path: Path) -> None:
     """All functions get the bucket, only the API gets keys and accounts, and each gets its own time limit."""
     cloud = Cloud(tmp_path, everything.state, **EVERYTHING)
-    told = {name: Settings.from_environment(get_environment(cloud, name)) for name in ("api", "execute", "sweep")}
+    told = {name: Settings.from_environment(get_environment(cloud, name)) for name in FUNCTIONS}
     assert {name: settings.bucket for name, settings in told.items()} == dict.fromkeys(told, "our-results")
     assert [name for name, settings in told.items() if settings.access.is_configured] == ["api"]
     assert told["execute"].time_limit.total_seconds() == 1800
@@ -236,7 +236,7 @@ def test_new_keys_are_deployed_by_an_upgrade(everything: Cloud, tmp_path: Path) 
     assert get_environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("other:")
     cloud.ok("rotate-secret.sh")
     assert get_environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("other:")
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
 
 
 def test_a_smoke_account_of_the_operator_is_not_changed(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:
     assert "Run infra/deploy.sh to make it public" in run("upgrade.sh")
     assert "Done" in run("deploy.sh")
     assert ("service/cloudsched-api", "allUsers", "roles/run.invoker", "") in cloud.bindings()
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
     assert "There is no revision to go back to" in run("rollback.sh")
 
     cloud.configure()
@@ -299,7 +299,7 @@ def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:
     age_closing(cloud)
     assert "Upgraded" in run("upgrade.sh")
     assert "delete the composite index on tasks (owner, createdAt)" in run("deploy.sh"), "no client reads it any more"
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
     assert len(history) > 30
     assert find_forgeable_states(history) == []
 
@@ -315,7 +315,7 @@ def test_an_organisation_that_forbids_all_users_can_have_a_public_api(cloud: Clo
     assert not any("allUsers" in row for row in cloud.bindings())
     assert is_unchecked(cloud.state["service/cloudsched-api"])
     assert is_unchecked(cloud.state["service/cloudsched-links"])
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
     cloud.configure()
     cloud.ok("deploy.sh")
     history += cloud.fake.history
@@ -328,8 +328,7 @@ def test_an_organisation_that_forbids_all_users_can_have_a_public_api(cloud: Clo
 def test_an_organisation_that_forbids_any_public_service_is_told_so(cloud: Cloud) -> None:
     """The error names both policies, and what to do."""
     cloud.fake.policies |= {"iam.allowedPolicyMemberDomains", "run.managed.requireInvokerIam"}
-    cloud.configure(PUBLIC_LINKS="yes")
-    assert "Ask for an exception for project" in cloud.fails("deploy.sh").err
+    assert "Ask for an exception for project" in cloud.fails("deploy.sh", PUBLIC_LINKS="yes").err
 
 
 def test_the_api_is_not_opened_after_a_rollback(cloud: Cloud) -> None:
@@ -339,3 +338,29 @@ def test_the_api_is_not_opened_after_a_rollback(cloud: Cloud) -> None:
     cloud.ok("rollback.sh")
     assert "is not public yet" in cloud.run("deploy.sh").out
     assert find_forgeable_states(cloud.fake.history) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"API_ACCESS": "private", "MEMORY": "1Gi"}, None),
+        ({"API_ACCESS": "public", "API_KEYS_SECRET": "keys"}, API),
+        (
+            {
+                "API_ACCESS": "public",
+                "API_KEYS_SECRET": "keys",
+                "SETTINGS": "(CLOUDSCHED_PUBLIC_URL=https://plants.example)",
+            },
+            "https://plants.example",
+        ),
+    ],
+)
+def test_links_in_mails_begin_with_an_address_that_everybody_reaches(
+    cloud: Cloud, config: dict[str, str], expected: str | None
+) -> None:
+    """The api's own if it is public, another one if that is named; none if nobody could open it."""
+    cloud.configure(**config)
+    cloud.state["secret/keys"] = {"name": "keys", "annotations": {}, "versions": {"1": "a"}}
+    cloud.ok("upgrade.sh")
+    for function in FUNCTIONS:
+        assert get_env(cloud.revision(function)).get("CLOUDSCHED_PUBLIC_URL") == expected

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from tests.deployables.fake_project import Cloud
+from tests.harness import run_to_end
 
 PACKED = {
     "main.py",
@@ -46,20 +46,16 @@ WHEEL = "cloudsched-0-py3-none-any.whl"
 def write(folder: Path, *names: str) -> None:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(name, encoding="utf-8")
+        (folder / name).write_text(name, "utf-8")
 
 
 def build(cloud: Cloud, functions: Path, *patterns: str, **variables: str) -> tuple[set[str], str]:
     """Build a source folder, with pip replaced; return the packed files and the messages."""
     cloud.pack_source()
     output = cloud.folder / "source"
-    done = subprocess.run(  # noqa: S603 - a script of this repository
+    done = run_to_end(
         [str(cloud.checkout / "infra/build_source.py"), str(functions), str(output), *patterns],
         env=os.environ | cloud.environment | variables,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     packed = (file for file in output.rglob("*") if not file.is_dir())
@@ -111,7 +107,7 @@ def test_extras_are_installed_too(tmp_path: Path, line: str, extras: str) -> Non
     cloud = Cloud(tmp_path)
     functions = tmp_path / "functions"
     write(functions, *PACKED)
-    (functions / "requirements.txt").write_text(f"cloudsched-of-mine==1\n{line}\n", encoding="utf-8")
+    (functions / "requirements.txt").write_text(f"cloudsched-of-mine==1\n{line}\n", "utf-8")
     build(cloud, functions)
     requested = (cloud.folder / "requested.txt").read_text("utf-8").splitlines()
     own = [each for each in requested if each.startswith("./")]
@@ -125,7 +121,7 @@ def test_a_pinned_version_comes_from_the_index(tmp_path: Path, line: str) -> Non
     cloud = Cloud(tmp_path)
     functions = tmp_path / "functions"
     write(functions, *PACKED)
-    (functions / "requirements.txt").write_text(f"{line}\nrequests\n", encoding="utf-8")
+    (functions / "requirements.txt").write_text(f"{line}\nrequests\n", "utf-8")
     build(cloud, functions)
     assert (cloud.folder / "requested.txt").read_text("utf-8").splitlines() == [line, "requests"]
     assert list((cloud.folder / "source").glob("*.whl")) == []
@@ -152,7 +148,7 @@ def test_a_deployment_packs_the_configured_files_and_its_digest_covers_them(tmp_
     assert (source / "reports/first.html").is_file()
     assert not (source / "key.json").exists()
     write(functions, *(name for name in CLUTTER if name != "reports/template.html"))
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
     write(functions, "reports/template.html")
     assert "function cloudsched-api" in cloud.run("deploy.sh", "--check").out
 
@@ -185,7 +181,7 @@ def test_a_handler_that_the_platform_would_stop_is_named(tmp_path: Path) -> None
     """In a dry run and a deployment, with the limit; what a worker runs has no limit there."""
     functions = tmp_path / "functions"
     write(functions, *PACKED)
-    (functions / "handlers.py").write_text(LONG_HANDLERS, encoding="utf-8")
+    (functions / "handlers.py").write_text(LONG_HANDLERS, "utf-8")
     (functions / "broken.py").write_text("def (", encoding="utf-8")
     cloud = Cloud(tmp_path / "cloud", None, FUNCTIONS_DIR=str(functions), EXECUTE_TIMEOUT="1800")
     cloud.pack_source()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,10 @@ from benchmarks.scale_settings import HANDLER_SECONDS, MAX_RATE, SHOWN_RATES, ch
 from benchmarks.scale_tables import put
 from tests.cases import try_each
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
+from tests.harness import run_to_end
 
-PAGE = (ROOT / "docs/run/capacity.md").read_text(encoding="utf-8")
-LOAD = """source lib/commands.sh; source lib/configuration.sh
+PAGE = (ROOT / "docs/run/capacity.md").read_text("utf-8")
+LOAD = """source lib/commands.sh
 for file; do (load_configuration "$file") || exit 1; done"""
 """Reads configurations as each script does, one after the other."""
 
@@ -68,10 +68,10 @@ def test_the_formulas_give_settings_that_the_scripts_accept(tmp_path: Path) -> N
     for number, (rate, seconds) in enumerate(cases):
         lines = {"PROJECT": PROJECT, **choose_settings(rate, seconds).variables}
         file = tmp_path / f"{number}.sh"
-        file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()), encoding="utf-8")
+        file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()), "utf-8")
         files.append(str(file))
     command = [str(shutil.which("bash")), "-ec", LOAD, "bash", *files]
-    done = subprocess.run(command, cwd=ROOT / "infra", capture_output=True, text=True, check=False)  # noqa: S603
+    done = run_to_end(command, cwd=ROOT / "infra")
     assert done.returncode == 0, done.stderr
 
 

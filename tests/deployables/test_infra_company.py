@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
 from tests.deployables.fake_databases import make_database
-from tests.deployables.fake_project import IN_USE, PROJECT, ROOT, Cloud
+from tests.deployables.fake_project import FUNCTIONS, IN_USE, PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import State, get_env
+from tests.harness import run_to_end
 
+SERVER = "smtps://mailer:s3cret@mail.example:465"
 TOKEN = "sk" + "_live_" + "51HxQ2abcdefgh"
-FUNCTIONS = ("execute", "sweep", "api")
 
 
 def list_mounts(cloud: Cloud, function: str) -> set[str]:
@@ -52,10 +52,10 @@ def test_a_name_that_nothing_reads_is_refused_with_the_nearest(tmp_path: Path, w
 
 def test_a_configuration_may_have_variables_of_its_own_and_read_other_files(tmp_path: Path) -> None:
     """In lower case, as the environments of `cloudsched init` do."""
-    (tmp_path / "shared.sh").write_text("stage=test\nLABELS=(stage=$stage)\n", encoding="utf-8")
+    (tmp_path / "shared.sh").write_text("stage=test\nLABELS=(stage=$stage)\n", "utf-8")
     cloud = Cloud(tmp_path)
     beside = 'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\nsource "$here/shared.sh"\n'
-    cloud.config.write_text(cloud.config.read_text(encoding="utf-8") + beside, encoding="utf-8")
+    cloud.config.write_text(cloud.config.read_text("utf-8") + beside, "utf-8")
     assert "stage=test" in cloud.ok("deploy.sh", "--dry-run").out
 
 
@@ -64,7 +64,7 @@ def test_a_configuration_that_needs_the_environment_is_checked_as_well(tmp_path:
     cloud = Cloud(tmp_path, None, PROJECT='"${CI_PROJECT:?}"', SETTINGS='("DB_PASSWORD=hunter2")', QUEUE_NORML="1/1")
     command = [str(cloud.checkout / "infra/deploy.sh"), "--dry-run", f"--config={cloud.config}"]
     environment = cloud.environment | {"CI_PROJECT": PROJECT}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
+    done = run_to_end(command, env=environment)
     assert "DB_PASSWORD" in done.stderr
     assert "QUEUE_NORMAL" in done.stderr
 
@@ -90,8 +90,7 @@ def test_a_secret_among_the_settings_is_refused_with_the_line_to_write(tmp_path:
     assert line
     assert value.strip("'") not in said
     assert not cloud.calls
-    cloud.configure(SECRETS=line[0].partition("=")[2])
-    assert f",{name}={line[1]}:1" in cloud.ok("deploy.sh", "--dry-run").out
+    assert f",{name}={line[1]}:1" in cloud.ok("deploy.sh", "--dry-run", SECRETS=line[0].partition("=")[2]).out
 
 
 def test_what_only_looks_a_little_like_a_secret_is_a_setting(tmp_path: Path) -> None:
@@ -112,23 +111,37 @@ def test_what_only_looks_a_little_like_a_secret_is_a_setting(tmp_path: Path) -> 
 
 
 def test_any_variable_is_a_secret_of_the_functions_that_need_it(tmp_path: Path) -> None:
-    """The model's key and a handler's own: mounted by version, readable by the account of those functions alone."""
-    secrets = "(CLOUDSCHED_MODEL_KEY=model:2 STRIPE_KEY@execute=stripe:1 MAP_KEY@api+links=map:1)"
-    access = {"PUBLIC_LINKS": "yes", "API_MAX_INSTANCES": "2"}
-    cloud = Cloud(tmp_path, IN_USE, SECRETS=secrets, **access)
-    for name in ("model", "stripe", "map"):
+    """The mail server's and a handler's own: mounted by version, readable by the account of those functions alone.
+
+    Whoever knows the address of the sweep's switch can silence the alarm: it is the sweep's. A teardown takes it back.
+    """
+    secrets = (
+        "(CLOUDSCHED_SMTP_URL=mail:{} STRIPE_KEY@execute=stripe:1 MAP_KEY@api+links=map:1 CLOUDSCHED_SWEEP_PING=ping:1)"
+    )
+    more = {"PUBLIC_LINKS": "yes", "API_MAX_INSTANCES": "2", "SETTINGS": "(CLOUDSCHED_MAIL_FROM=ada@example.com)"}
+    cloud = Cloud(tmp_path, IN_USE, SECRETS=secrets.format(2), **more)
+    names = ("mail", "stripe", "map", "ping")
+    for name in names:
         add_secret(cloud, name)
     cloud.ok("deploy.sh")
     where = {
         mount: {function for function in (*FUNCTIONS, "links") if mount in list_mounts(cloud, function)}
-        for mount in ("CLOUDSCHED_MODEL_KEY=model:2", "STRIPE_KEY=stripe:1", "MAP_KEY=map:1")
+        for mount in (
+            "CLOUDSCHED_SMTP_URL=mail:2",
+            "STRIPE_KEY=stripe:1",
+            "MAP_KEY=map:1",
+            "CLOUDSCHED_SWEEP_PING=ping:1",
+        )
     }
-    assert [*where.values()] == [{*FUNCTIONS}, {"execute"}, {"api", "links"}]
-    readers = [list_readers(cloud, name) for name in ("model", "stripe", "map")]
-    assert readers == [{"api", "executor"}, {"executor"}, {"api", "links"}]
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    assert [*where.values()] == [{*FUNCTIONS}, {"execute"}, {"api", "links"}, {"sweep"}]
+    readers = [list_readers(cloud, name) for name in names]
+    assert readers == [{"api", "executor"}, {"executor"}, {"api", "links"}, {"executor"}]
+    cloud.check()
+    cloud.configure(SECRETS=secrets.format(1), **more)
+    assert "infra/upgrade.sh" in cloud.run("deploy.sh", "--check", "--step=functions").out
+    cloud.configure(SECRETS=secrets.format(2), **more)
     cloud.ok("teardown.sh", "--yes")
-    assert not [each for each in ("model", "stripe", "map") if list_readers(cloud, each)]
+    assert not [each for each in names if list_readers(cloud, each)]
 
 
 @pytest.mark.parametrize(
@@ -158,6 +171,40 @@ def test_any_variable_is_a_secret_of_the_functions_that_need_it(tmp_path: Path) 
         ({"MEMORY": "64Mi"}, "128Mi to 4Gi"),
         ({"MEMORY": "8Gi"}, "128Mi to 4Gi"),
         ({"API_CONCURRENCY": "1001"}, "1 to 1000"),
+        ({"PROJECT": ""}, "set it to your project's ID"),
+        ({"QUEUE_CRITICAL": "501/1"}, "1 to 500 dispatches per second"),
+        ({"EXECUTE_MAX_INSTANCES": "14"}, "allows only 140"),
+        ({"QUEUES_PER_PRIORITY": "2"}, "send up to 260 concurrent dispatches"),
+        ({"SETTINGS": "(CLOUDSCHED_QUEUES_PER_PRIORITY=2)"}, "is derived from other values"),
+        ({"EXECUTE_TIMEOUT": "3600"}, "accepts 15 to 1800"),
+        ({"SETTINGS": "('CLOUDSCHED_SECRET=0123456789abcdef')"}, "CLOUDSCHED_SECRET, which is derived"),
+        ({"NAME": "Sched_1"}, "lowercase letters"),
+        ({"API_ACCESS": "public"}, "API_ACCESS is public, but no caller would be accepted: set FIREBASE_PROJECT"),
+        ({"SERVICE_ACCOUNTS": "(ada@example.com=admin)"}, "each entry must be a service account's EMAIL=ROLE"),
+        (
+            {"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=viewer a@p.iam.gserviceaccount.com=admin)"},
+            "SERVICE_ACCOUNTS lists a@p.iam.gserviceaccount.com more than once",
+        ),
+        (
+            {
+                "SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=viewer)",
+                "SMOKE_ACCOUNT": "a@p.iam.gserviceaccount.com",
+            },
+            "SMOKE_ACCOUNT is also in SERVICE_ACCOUNTS",
+        ),
+        ({"SMOKE_ACCOUNT": "ada@example.com"}, "it must be a service account's email address"),
+        ({"CORS_ORIGINS": "https://app.example/path"}, "without a path"),
+        ({"API_ADDRESSES": "api.example"}, "it must be https://"),
+        ({"MAX_ACTIVE_TASKS": "0"}, "it must be a positive number"),
+        ({"BUCKET": "gs://results"}, "without gs://"),
+        ({"SETTINGS": f"(CLOUDSCHED_SMTP_URL={SERVER})"}, "SETTINGS"),
+        ({"SETTINGS": "(CLOUDSCHED_APPRISE_URLS=slack://token)"}, "SETTINGS"),
+        ({"SETTINGS": "(CLOUDSCHED_SWEEP_PING=https://hc-ping.com/1)"}, "SETTINGS"),
+        ({"SECRETS": "(CLOUDSCHED_SMTP_URL=mail-server)"}, "the number of a version"),
+        ({"SECRETS": f"(CLOUDSCHED_SMTP_URL={SERVER})"}, "the number of a version"),
+        ({"SECRETS": "(CLOUDSCHED_SECRET=mine:1)"}, "derived"),
+        ({"SECRETS": "(CLOUDSCHED_SMTP_URL=mail-server:0)"}, "the number of a version"),
+        ({"SECRETS": "(CLOUDSCHED_SMTP_URL=mail-server:1)"}, "no sender"),  # no function would start
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_any_command(
@@ -227,8 +274,7 @@ def test_a_database_elsewhere_is_used_only_if_that_is_written_down(european: Clo
     said = european.fails("deploy.sh").err
     assert 'FIRESTORE_LOCATION="us-central1"' in said
     assert european.state == before
-    european.configure(REGION="europe-west1", FIRESTORE_LOCATION="us-central1")
-    european.ok("deploy.sh")
+    european.ok("deploy.sh", REGION="europe-west1", FIRESTORE_LOCATION="us-central1")
 
 
 def test_a_region_without_firestore_asks_for_a_place(tmp_path: Path) -> None:
@@ -299,7 +345,7 @@ def test_a_company_deploys_within_its_policies(strict: Cloud) -> None:
     assert len({call[3] for call in built}) == 1
     assert all(any(word.startswith("--source=") for word in call) for call in built)
     assert any("https://tasks.example.com/v1/tasks" in word for call in strict.calls for word in call)
-    assert strict.ok("deploy.sh", "--check").out == ""
+    strict.check()
     strict.configure(**COMPANY | {"LABELS": "(team=search)"})
     strict.ok("upgrade.sh")
     assert "team=search" in strict.revision("api")["update-labels"].split(",")
@@ -338,15 +384,16 @@ def add_theirs(cloud: Cloud, resource: str) -> str:
 
 def test_a_log_sink_and_a_metric_keep_what_somebody_else_wrote(tmp_path: Path) -> None:
     """The sink is shared by all that the project logs, and a metric may be another program's."""
-    cloud = Cloud(tmp_path, deepcopy(IN_USE))
+    cloud = Cloud(tmp_path, IN_USE)
     theirs = {"name": "cloudsched-feeds", "filter": "severity<ERROR", "disabled": False}
     cloud.state["sink/_Default"]["exclusions"] = [dict(theirs)]
     assert "severity<ERROR" in cloud.fails("deploy.sh").err
     assert cloud.state["sink/_Default"]["exclusions"] == [theirs]
     metric = {"name": "cloudsched-late", "description": "theirs", "filter": "x"}
     cloud.state["metric/cloudsched-late"] = dict(metric)
-    cloud.configure(ADOPT="(exclusion/cloudsched-feeds)", MONITORING="on")
-    assert "cloudsched-late exists" in cloud.fails("deploy.sh").err
+    assert (
+        "cloudsched-late exists" in cloud.fails("deploy.sh", ADOPT="(exclusion/cloudsched-feeds)", MONITORING="on").err
+    )
     assert cloud.state["metric/cloudsched-late"] == metric
     assert cloud.state["sink/_Default"]["exclusions"] != [theirs]
 
@@ -364,16 +411,15 @@ def test_what_somebody_else_made_is_not_touched_unless_it_is_adopted(
     tmp_path: Path, resource: str, difference: str
 ) -> None:
     """A queue of one call a second was silently made one of three hundred. A teardown leaves it, too."""
-    cloud = Cloud(tmp_path, deepcopy(IN_USE))
+    cloud = Cloud(tmp_path, IN_USE)
     key = add_theirs(cloud, resource)
     before = deepcopy(cloud.state[key])
     said = cloud.fails("deploy.sh").err
     assert difference in said
     assert f'ADOPT=("{resource}")' in said
     assert cloud.state[key] == before
-    cloud.configure(ADOPT=f'("{resource}")')
-    cloud.ok("deploy.sh")
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.ok("deploy.sh", ADOPT=f'("{resource}")')
+    cloud.check()
     cloud.ok("teardown.sh", "--yes")
     assert key in cloud.state
 
@@ -402,8 +448,7 @@ def test_two_operators_do_not_work_at_once(cloud: Cloud, script: str) -> None:
 
 def test_a_killed_run_keeps_nobody_out_for_ever(cloud: Cloud) -> None:
     """On the same machine it is seen that its process is gone; elsewhere a lock ends when no run can take so long."""
-    cloud.configure(QUEUE_LOW="7/7", SWEEP_SCHEDULE="'*/2 * * * *'")
-    assert cloud.run("deploy.sh", die_at=1).code == -9
+    assert cloud.run("deploy.sh", die_at=1, QUEUE_LOW="7/7", SWEEP_SCHEDULE="'*/2 * * * *'").code == -9
     assert "lock" in cloud.ledger
     cloud.ok("deploy.sh")
     assert "lock" not in cloud.ledger
@@ -446,8 +491,9 @@ def test_what_changes_between_look_and_change_stops_the_run(cloud: Cloud) -> Non
 
 def test_a_lock_is_given_back_by_a_run_that_fails(cloud: Cloud) -> None:
     """An operator who mends the cause needs no option to go on."""
-    cloud.configure(QUEUE_LOW="7/7", SWEEP_SCHEDULE="'*/2 * * * *'")
-    assert cloud.run("deploy.sh", deny="scheduler jobs update").code not in {0, -9}
+    assert cloud.run(
+        "deploy.sh", deny="scheduler jobs update", QUEUE_LOW="7/7", SWEEP_SCHEDULE="'*/2 * * * *'"
+    ).code not in {0, -9}
     assert "lock" not in cloud.ledger
 
 
@@ -455,7 +501,7 @@ def test_gcloud_is_not_needed_to_hear_of_a_mistake(tmp_path: Path) -> None:
     """The checks of a configuration run nothing but bash and Python."""
     cloud = Cloud(tmp_path, None, QUEUE_NORML="1/1")
     command = [str(cloud.checkout / "infra/deploy.sh"), "--dry-run", f"--config={cloud.config}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"})  # noqa: S603
+    done = run_to_end(command, env={"PATH": "/usr/bin:/bin"})
     assert "QUEUE_NORMAL" in done.stderr
 
 

@@ -17,7 +17,7 @@ def test_a_first_deployment_waits_for_what_it_enabled_and_granted(tmp_path: Path
     delays = cloud.fake.delays
     delays.usable_after, delays.effective_after, delays.known_after, delays.ready_after = 360, 420, 110, 110
     cloud.ok("deploy.sh")
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
 
 
 def test_what_never_becomes_ready_ends_with_googles_words(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ import re
 
 from tests.deployables.fake_project import ROOT
 
-CLIENTS = (ROOT / "docs/guides/clients.md").read_text(encoding="utf-8")
+CLIENTS = (ROOT / "docs/guides/clients.md").read_text("utf-8")
 
 
 def test_queries_in_the_documents_have_an_index() -> None:
     """Every query that the page shows to web and mobile clients has a deployed index."""
-    indexes = json.loads((ROOT / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
+    indexes = json.loads((ROOT / "infra/firestore.indexes.json").read_text("utf-8"))
     served = {
         (index["collectionGroup"], *((field["fieldPath"], field.get("order")) for field in index["fields"]))
         for index in (*indexes["indexes"], *indexes["clients"]["indexes"])

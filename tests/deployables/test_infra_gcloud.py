@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.deployables.fake_schedules import Schedules
 from tests.deployables.real_gcloud import Gcloud, find_gcloud
 from tests.deployables.test_doctor import HARMS
 from tests.deployables.test_infra_company import COMPANY
+from tests.harness import run_to_end
 
 WORDS = r"(?:[a-z][a-z-]+ )"
 
@@ -134,13 +134,9 @@ def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:
     found: list[list[str]] = []
 
     def look() -> None:
-        done = subprocess.run(  # noqa: S603 - our own command
+        done = run_to_end(
             [sys.executable, "-m", "cloudsched", "doctor", "--config", str(cloud.config), "--url", "", "--json"],
             env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=200,
         )
         mends = " ".join(each["mend"] + "," for each in json.loads(done.stdout)["findings"])
         found.extend(shlex.split(mend)[1:] for mend in re.findall(r"gcloud [^,]*", mends))
@@ -163,7 +159,7 @@ def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:
 def list_documented_commands() -> list[list[str]]:
     """Return the gcloud commands that the operator's pages tell readers to type."""
     files = sorted((ROOT / "docs").rglob("*.md"))
-    pages = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    pages = "\n".join(file.read_text("utf-8") for file in files)
     typed = re.findall(r"(?m)^\$ (gcloud .*(?:(?<=\\)\n.*)*)", pages) + re.findall(r"`(gcloud [^`]* --[^`]*)`", pages)
     assert len(typed) >= 3
     return [shlex.split(command.replace("\\\n", " "), comments=True)[1:] for command in typed]
@@ -193,7 +189,7 @@ def test_gcloud_understands_every_command(gcloud: Gcloud, deployed: Cloud, tmp_p
     assert bad == []
     assert None not in complaints[len(commands) :]
 
-    code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "infra").rglob("*.sh"))
+    code = "\n".join(file.read_text("utf-8") for file in (ROOT / "infra").rglob("*.sh"))
     written = {match.strip() for match in re.findall(rf"gcloud ({WORDS}+)(?=[\"$-]|\\)", code)}
     run = [" ".join(command) for command in commands]
     assert {words for words in written if not any(command.startswith(words + " ") for command in run)} == set()

@@ -26,11 +26,9 @@ def test_each_run_builds_once_and_all_functions_run_it(deployed: Cloud, cloud: C
     """FUNCTION_TARGET makes the image one function or the other; Google keeps what is below it up to date."""
     assert count_builds(deployed) == 1
     (first,) = find_images(deployed)
-    cloud.configure(MEMORY="1Gi", PUBLIC_LINKS="yes")
-    cloud.ok("deploy.sh")
+    cloud.ok("deploy.sh", MEMORY="1Gi", PUBLIC_LINKS="yes")
     assert count_builds(cloud) == 2
-    cloud.configure(MEMORY="2Gi", PUBLIC_LINKS="yes")
-    cloud.ok("upgrade.sh")
+    cloud.ok("upgrade.sh", MEMORY="2Gi", PUBLIC_LINKS="yes")
     assert count_builds(cloud) == 3
     (second,) = find_images(cloud)
     assert second != first
@@ -45,15 +43,14 @@ def test_each_run_builds_once_and_all_functions_run_it(deployed: Cloud, cloud: C
 
 def test_old_images_are_removed_by_a_policy(deployed: Cloud, cloud: Cloud) -> None:
     """The repository keeps the last twenty; without the repository, as after an older deployment, it is made."""
-    policies = json.loads((deployed.checkout / "infra/images.json").read_text(encoding="utf-8"))
+    policies = json.loads((deployed.checkout / "infra/images.json").read_text("utf-8"))
     assert deployed.state["repository/cloudsched"]["policies"] == policies
     assert {each["action"]["type"] for each in policies} == {"Keep", "Delete"}
     for name in ("repository/cloudsched", *find_images(cloud)):
         cloud.state.pop(name)
     for entry in ("created.repository", "images"):
         cloud.ledger.pop(entry)
-    cloud.configure(MEMORY="1Gi")
-    cloud.ok("upgrade.sh")
+    cloud.ok("upgrade.sh", MEMORY="1Gi")
     assert cloud.state["repository/cloudsched"]["policies"] == policies
 
 
@@ -62,8 +59,7 @@ def test_a_repository_of_somebody_else_is_used_and_kept(cloud: Cloud) -> None:
     cloud.state["repository/cloudsched"] = {"name": "cloudsched"}
     for entry in ("created.repository", "images"):
         cloud.ledger.pop(entry)
-    cloud.configure(MEMORY="1Gi", ADOPT="(repository/cloudsched)")
-    cloud.ok("upgrade.sh")
+    cloud.ok("upgrade.sh", MEMORY="1Gi", ADOPT="(repository/cloudsched)")
     assert "policies" not in cloud.state["repository/cloudsched"]
     cloud.ok("teardown.sh", "--yes", "--with-data")
     assert "repository/cloudsched" in cloud.state

@@ -21,12 +21,12 @@ NEW: dict[str, Any] = {
 
 
 def read_index_file(cloud: Cloud) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((cloud.checkout / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
+    content: dict[str, Any] = json.loads((cloud.checkout / "infra/firestore.indexes.json").read_text("utf-8"))
     return content
 
 
 def configure_indexes(cloud: Cloud, content: dict[str, Any]) -> None:
-    (cloud.checkout / "infra/firestore.indexes.json").write_text(json.dumps(content), encoding="utf-8")
+    (cloud.checkout / "infra/firestore.indexes.json").write_text(json.dumps(content), "utf-8")
 
 
 def list_states(cloud: Cloud) -> set[str]:
@@ -46,9 +46,9 @@ def remove_indexes(cloud: Cloud) -> Cloud:
 def shorten_waiting(cloud: Cloud) -> None:
     """Let the scripts look at unready indexes six times instead of sixty-four."""
     file = cloud.checkout / "infra/lib/indexes.sh"
-    code = file.read_text(encoding="utf-8")
+    code = file.read_text("utf-8")
     assert "{1..60}" in code
-    file.write_text(code.replace("{1..60}", "{1..2}"), encoding="utf-8")
+    file.write_text(code.replace("{1..60}", "{1..2}"), "utf-8")
 
 
 def test_contention_is_retried(bare: Cloud) -> None:
@@ -141,7 +141,7 @@ def test_retired_indexes_go_after_the_upgrade(cloud: Cloud) -> None:
     assert before - _list_paths(cloud.state) == {("handler", "wakeAt")}
     assert ("handler", "owner") in _list_paths(cloud.state), "nobody said that it is retired"
     assert _get_orders(cloud, "wakeAt") == []
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
 
 
 def test_what_needs_retired_indexes_is_not_rolled_back_to(cloud: Cloud) -> None:
@@ -159,7 +159,7 @@ def test_what_needs_retired_indexes_is_not_rolled_back_to(cloud: Cloud) -> None:
 
 def test_no_index_is_both_needed_and_retired() -> None:
     """Neither with one shard nor with more, nor of a single field."""
-    content = json.loads((ROOT / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
+    content = json.loads((ROOT / "infra/firestore.indexes.json").read_text("utf-8"))
     retired = content["retired"]
     needed = [*content["indexes"], *content["sharded"]["indexes"]]
     shapes = [(each["collectionGroup"], *(part["fieldPath"] for part in each["fields"])) for each in needed]
@@ -188,9 +188,7 @@ def test_a_database_that_clients_read_has_the_index_of_their_lists(cloud: Cloud)
         return [each for each in paths if each == owned]
 
     assert list_owned() == []
-    cloud.configure(FIREBASE_PROJECT="demo-project", API_ACCESS="public")
-    cloud.ok("deploy.sh")
+    cloud.ok("deploy.sh", FIREBASE_PROJECT="demo-project", API_ACCESS="public")
     assert list_owned() == [owned]
-    cloud.configure(FIREBASE_PROJECT="", API_ACCESS="private")
-    cloud.ok("deploy.sh")
+    cloud.ok("deploy.sh", FIREBASE_PROJECT="", API_ACCESS="private")
     assert list_owned() == []

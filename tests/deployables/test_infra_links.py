@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
+from tests.deployables.fake_project import FUNCTIONS, IN_USE, PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, get_env
 from tests.deployables.test_infra_access import NoQueue
 from tests.harness import LocalClient
@@ -46,7 +46,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory, linked: Cloud) -> Cloud:
 
 
 def test_it_is_public_and_has_next_to_nothing(linked: Cloud) -> None:
-    """Everybody may call it; it has the database: no queue, no secret, no mail."""
+    """Everybody may call it; it has the database: no queue, no secret, no mail. All functions write its address."""
     told = linked.revision("links")
     assert get_env(told)["FUNCTION_TARGET"] == "links"
     assert told["ingress"] == "all"
@@ -58,12 +58,8 @@ def test_it_is_public_and_has_next_to_nothing(linked: Cloud) -> None:
     }
     assert {row for row in linked.bindings() if row[1] == "allUsers"} == {PUBLIC}, "the api stays private"
     assert "CLOUDSCHED_TRUST_CLOUD_RUN" not in get_env(told)
-    assert linked.ok("deploy.sh", "--check").out == ""
-
-
-def test_links_lead_to_it(linked: Cloud) -> None:
-    """Every function writes its address into mails and feeds."""
-    for function in ("api", "execute", "sweep", "links"):
+    linked.check()
+    for function in (*FUNCTIONS, "links"):
         assert get_env(linked.revision(function))["CLOUDSCHED_PUBLIC_URL"] == LINKS
 
 
@@ -95,7 +91,7 @@ def test_it_is_upgraded_and_rolled_back_with_the_others(cloud: Cloud) -> None:
     cloud.configure(**CONFIG, MEMORY="1Gi")
     cloud.ok("upgrade.sh")
     assert cloud.serving("links").keys().isdisjoint(first)
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
     cloud.ok("rollback.sh")
     assert cloud.serving("links") == first
     without_links = {name: CONFIG[name] for name in ("SECRETS", "SETTINGS")}
@@ -108,11 +104,9 @@ def test_it_is_upgraded_and_rolled_back_with_the_others(cloud: Cloud) -> None:
 def test_it_can_be_added_later_and_closed_again(cloud_without: Cloud) -> None:
     """deploy.sh adds it, upgrade.sh tells the others, and a rollback to before leaves it; "no" closes it."""
     cloud = cloud_without
-    cloud.configure(MEMORY="1Gi")
-    cloud.ok("upgrade.sh")
+    cloud.ok("upgrade.sh", MEMORY="1Gi")
     before = cloud.serving("api")
-    cloud.configure(MEMORY="1Gi", PUBLIC_LINKS="yes")
-    assert "Run infra/deploy.sh" in cloud.fails("upgrade.sh").err
+    assert "Run infra/deploy.sh" in cloud.fails("upgrade.sh", MEMORY="1Gi", PUBLIC_LINKS="yes").err
     assert cloud.changes == 0
     assert "function cloudsched-api" in cloud.ok("deploy.sh").out
     assert PUBLIC in cloud.bindings()
@@ -120,9 +114,8 @@ def test_it_can_be_added_later_and_closed_again(cloud_without: Cloud) -> None:
     cloud.ok("rollback.sh")
     assert (cloud.serving("links"), cloud.serving("api") == before) == (added, False)
     cloud.ok("upgrade.sh")
-    assert cloud.ok("deploy.sh", "--check").out == ""
-    cloud.configure(MEMORY="1Gi")
-    assert "make function cloudsched-links private" in cloud.run("deploy.sh", "--check").out
+    cloud.check()
+    assert "make function cloudsched-links private" in cloud.run("deploy.sh", "--check", MEMORY="1Gi").out
     cloud.ok("deploy.sh")
     assert PUBLIC not in cloud.bindings()
 
@@ -137,7 +130,7 @@ def copy_deployment(tmp_path_factory: pytest.TempPathFactory, deployed: Cloud) -
 def test_an_upgrade_whose_links_are_broken_is_reverted(cloud: Cloud) -> None:
     """The function for links is asked before it gets requests, too; what Cloud Run refuses is not its fault."""
     before = cloud.serving("links")
-    cloud.configure(**(CONFIG | {"SETTINGS": "(MUTE=yes CLOUDSCHED_MAIL_FROM=ada@example.com)"}))
+    cloud.configure(**CONFIG | {"SETTINGS": "(MUTE=yes CLOUDSCHED_MAIL_FROM=ada@example.com)"})
     assert "The function for links answered 500" in cloud.fails("upgrade.sh").err
     assert cloud.serving("links") == before
     assert not any("/trigger" in call[-1] for call in cloud.calls)

@@ -14,9 +14,9 @@ from tests.deployables.fake_resources import NUMBER
 from cloudsched.domain.documents.execution import ExecutionStatus
 
 FILES = ROOT / "infra/monitoring"
-METRICS: dict[str, dict[str, str]] = json.loads((FILES / "metrics.json").read_text(encoding="utf-8"))
-ALERTS = {file.stem: file.read_text(encoding="utf-8") for file in (FILES / "alerts").glob("*.json")}
-ALERTS_PAGE = (ROOT / "docs/run/dashboard.md").read_text(encoding="utf-8")
+METRICS: dict[str, dict[str, str]] = json.loads((FILES / "metrics.json").read_text("utf-8"))
+ALERTS = {file.stem: file.read_text("utf-8") for file in (FILES / "alerts").glob("*.json")}
+ALERTS_PAGE = (ROOT / "docs/run/dashboard.md").read_text("utf-8")
 CHANNEL = "projects/demo-project/notificationChannels/7"
 LEDGER = {"name": "cloudsched-dispatch", "annotations": {"created.secret": "yes"}, "versions": {}}
 
@@ -64,7 +64,7 @@ def test_the_step_is_idempotent_updates_and_is_removed(tmp_path: Path) -> None:
 
     cloud.state["metric/cloudsched-late"]["description"] = "older [0123456789ab]"
     file = cloud.checkout / "infra/monitoring/dashboard.json"
-    file.write_text(file.read_text(encoding="utf-8").replace("and failures", "and final failures"), encoding="utf-8")
+    file.write_text(file.read_text("utf-8").replace("and failures", "and final failures"), "utf-8")
     (cloud.checkout / "infra/monitoring/alerts/backlog.json").unlink()
     apply(cloud)
     assert cloud.changes == 3
@@ -87,8 +87,10 @@ def test_the_limit_of_spending_is_a_number_of_runs(tmp_path: Path) -> None:
     condition = spending["conditions"][0]["conditionThreshold"]
     assert condition["thresholdValue"] == 69_444  # 80 dollars pay ten million runs, a 144th of them in ten minutes
     assert "80 dollars" in spending["displayName"]
-    cloud.configure(MONITORING="on", ALERT_DOLLARS_A_DAY="0")
-    assert "ALERT_DOLLARS_A_DAY" in cloud.run("deploy.sh", "--step=monitoring").err
+    assert (
+        "ALERT_DOLLARS_A_DAY"
+        in cloud.run("deploy.sh", "--step=monitoring", MONITORING="on", ALERT_DOLLARS_A_DAY="0").err
+    )
 
 
 def test_a_mounted_service_is_watched_and_nobody_elses(tmp_path: Path) -> None:
@@ -106,8 +108,10 @@ def test_a_mounted_service_is_watched_and_nobody_elses(tmp_path: Path) -> None:
                 assert re.fullmatch(pattern, name), pattern
             for name in ("cloudsched-web", "cloudsched-api-2", "my-cloudsched-api", "shop-two", "workshop"):
                 assert not re.fullmatch(pattern, name), pattern
-    cloud.configure(MONITORING="on", MOUNTED_SERVICES='"https://shop.example"')
-    assert "MOUNTED_SERVICES" in cloud.fails("deploy.sh", "--step=monitoring").err
+    assert (
+        "MOUNTED_SERVICES"
+        in cloud.fails("deploy.sh", "--step=monitoring", MONITORING="on", MOUNTED_SERVICES='"https://shop.example"').err
+    )
 
 
 def test_a_budget_is_made_once_follows_its_setting_and_is_removed(tmp_path: Path) -> None:
@@ -117,8 +121,9 @@ def test_a_budget_is_made_once_follows_its_setting_and_is_removed(tmp_path: Path
     def find_budgets() -> dict[str, str]:
         return {value["name"]: value["amount"]["specifiedAmount"]["units"] for value in find(cloud, "/budgets/")}
 
-    cloud.configure(BUDGET_A_MONTH="100")
-    assert "differs: create the budget" in cloud.run("deploy.sh", "--check", "--step=monitoring").out
+    assert (
+        "differs: create the budget" in cloud.run("deploy.sh", "--check", "--step=monitoring", BUDGET_A_MONTH="100").out
+    )
     assert "--step=services" in cloud.fails("deploy.sh", "--step=monitoring").err
     cloud.ok("deploy.sh", "--step=services")
     cloud.fake.delays.time += 600
@@ -144,15 +149,13 @@ def test_a_budget_is_made_once_follows_its_setting_and_is_removed(tmp_path: Path
 def test_a_budget_of_the_same_name_that_we_did_not_make_is_refused(tmp_path: Path) -> None:
     """So nothing of it is changed. A setting that is no amount is refused, too."""
     cloud = new_cloud(tmp_path)
-    cloud.configure(BUDGET_A_MONTH="100")
-    cloud.ok("deploy.sh", "--step=services")
+    cloud.ok("deploy.sh", "--step=services", BUDGET_A_MONTH="100")
     cloud.fake.delays.time += 600
     name = "billingAccounts/01AB-02CD/budgets/7"
     theirs = {"name": name, "displayName": "cloudsched in demo-project"}
     cloud.state[name] = theirs | {"amount": {"specifiedAmount": {"units": "7"}}}
     assert "did not create" in cloud.fails("deploy.sh", "--step=monitoring").err
-    cloud.configure(BUDGET_A_MONTH="20USD")
-    assert "BUDGET_A_MONTH" in cloud.fails("deploy.sh", "--step=monitoring").err
+    assert "BUDGET_A_MONTH" in cloud.fails("deploy.sh", "--step=monitoring", BUDGET_A_MONTH="20USD").err
     assert cloud.state[name] == theirs | {"amount": {"specifiedAmount": {"units": "7"}}}
 
 
@@ -169,7 +172,7 @@ def test_a_policy_that_google_refuses_is_refused_by_the_fake(tmp_path: Path, old
     """So the policies in the repository are none of these, which the reference of the API excludes."""
     cloud = new_cloud(tmp_path)
     file = cloud.checkout / "infra/monitoring/alerts/late.json"
-    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    file.write_text(file.read_text("utf-8").replace(old, new), "utf-8")
     assert "Cloud Monitoring did not create policy late: 400" in cloud.fails("deploy.sh", "--step=monitoring").err
 
 
@@ -180,7 +183,7 @@ def test_policies_wait_until_their_metrics_are_known(tmp_path: Path) -> None:
     apply(cloud)
     assert len(find(cloud, "alertPolicies")) == len(ALERTS)
     file = cloud.checkout / "infra/monitoring/alerts/late.json"
-    file.write_text(file.read_text(encoding="utf-8").replace("-late", "-later"), encoding="utf-8")
+    file.write_text(file.read_text("utf-8").replace("-late", "-later"), "utf-8")
     assert "Cloud Monitoring did not update policy late: 404" in cloud.fails("deploy.sh", "--step=monitoring").err
 
 
@@ -191,9 +194,9 @@ def test_alerts_metrics_code_and_runbook_name_the_same() -> None:
         assert f"“Alert: {key}”" in json.loads(text)["documentation"]["content"]
     used = set(re.findall(r"user/\$\{NAME\}-(\w+)", "".join(ALERTS.values())))
     assert used == set(METRICS)
-    drawn = set(re.findall(r"user/\$\{NAME\}-(\w+)", (FILES / "dashboard.json").read_text(encoding="utf-8")))
+    drawn = set(re.findall(r"user/\$\{NAME\}-(\w+)", (FILES / "dashboard.json").read_text("utf-8")))
     assert drawn == set(METRICS)
-    code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "src/cloudsched/engine").rglob("*.py"))
+    code = "\n".join(file.read_text("utf-8") for file in (ROOT / "src/cloudsched/engine").rglob("*.py"))
     statuses = {status.lower() for status in ExecutionStatus}  # each is logged under its name: event_log.py
     logged = {*re.findall(r'"action": "(\w+)"', code), *re.findall(r'_log_line\(\s*task,\s*"(\w+)"', code), *statuses}
     for metric in METRICS.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.deployables.fake_project import Cloud
+from tests.deployables.fake_project import FUNCTIONS, Cloud
 from tests.deployables.fake_resources import get_env
 from tests.deployables.fake_schedules import Schedules
 
@@ -40,12 +40,11 @@ def test_the_number_of_shards_is_raised_step_by_step(cloud: Cloud, program: Sche
     """The indexes with shards come first, the functions next, then the walk; the indexes without shards go last."""
     assert list_shapes(cloud) >= BEFORE
     assert not list_shapes(cloud) & AFTER, "one shard needs none of them"
-    cloud.configure(SHARDS="8")
-    cloud.ok("deploy.sh", "--step=indexes")
+    cloud.ok("deploy.sh", "--step=indexes", SHARDS="8")
     assert list_shapes(cloud) >= BEFORE | AFTER
     assert "Run infra/upgrade.sh first" in cloud.fails("deploy.sh", "--step=shards").err
     cloud.ok("upgrade.sh")
-    for function in ("api", "execute", "sweep"):
+    for function in FUNCTIONS:
         assert get_env(cloud.revision(function))["CLOUDSCHED_SHARDS"] == "8"
     assert list_shapes(cloud) >= BEFORE, "nothing relies on shards yet"
     cloud.ok("deploy.sh", "--step=shards")
@@ -66,8 +65,7 @@ def test_the_number_of_shards_is_raised_step_by_step(cloud: Cloud, program: Sche
 
 def test_a_walk_that_fails_drops_no_index(cloud: Cloud, program: Schedules) -> None:
     """Lists still need the indexes without shards; a later run continues."""
-    cloud.configure(SHARDS="8")
-    cloud.ok("deploy.sh", "--step=indexes")
+    cloud.ok("deploy.sh", "--step=indexes", SHARDS="8")
     cloud.ok("upgrade.sh")
     program.answer("Firestore is unavailable", 2)
     assert cloud.run("deploy.sh", "--step=shards").code != 0

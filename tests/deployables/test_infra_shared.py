@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from copy import deepcopy
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tests.deployables.fake_databases import add_app, get_app, key_of, make_data
 from tests.deployables.fake_project import IN_USE, PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import State, get_env
 from tests.deployables.test_firestore_rules import make_token
-from tests.harness import new_project
+from tests.harness import new_project, run_to_end
 from tests.recipes.conftest import read_code
 
 from cloudsched.cli.init import init
@@ -35,7 +34,7 @@ def get_rest(state: State) -> State:
 @pytest.fixture
 def shared(tmp_path: Path) -> Cloud:
     """A project whose app has data, indexes, TTL policies and rules, and a configuration that names its database."""
-    cloud = Cloud(tmp_path, deepcopy(IN_USE), **SHARED)
+    cloud = Cloud(tmp_path, IN_USE, **SHARED)
     add_app(cloud.state)
     return cloud
 
@@ -54,7 +53,7 @@ def test_nothing_of_the_app_changes_whatever_a_deployment_does(shared: Cloud) ->
         if field.get("ttlConfig")
     }
     assert expiring >= {f"{PREFIX}executions", f"{PREFIX}messages"}
-    assert shared.ok("deploy.sh", "--check").out == ""
+    shared.check()
     shared.configure(**SHARED, MEMORY="1Gi")
     shared.run("upgrade.sh", die_at=9)
     shared.ok("upgrade.sh")
@@ -71,7 +70,7 @@ def test_a_firebase_project_needs_two_commands(shared: Cloud, tmp_path: Path) ->
     folder = tmp_path / "shop"
     written = CliRunner().invoke(init, [str(folder), "--firebase", PROJECT], catch_exceptions=False)
     assert written.exit_code == 0, written.output
-    (folder / "functions/handlers.py").write_text(read_code("transactions.md")["orders"], encoding="utf-8")
+    (folder / "functions/handlers.py").write_text(read_code("transactions.md")["orders"], "utf-8")
     shared.config = folder / "infra/config.sh"
     shared.ok("deploy.sh")
     assert get_rest(shared.state) == before
@@ -121,8 +120,7 @@ def test_what_would_lose_tasks_or_rules_is_refused(shared: Cloud, settings: dict
 
 def test_a_deployment_does_not_get_a_prefix_later(cloud: Cloud) -> None:
     """Its tasks are in collections without one."""
-    cloud.configure(COLLECTION_PREFIX=PREFIX)
-    assert "cannot be changed" in cloud.fails("upgrade.sh").err
+    assert "cannot be changed" in cloud.fails("upgrade.sh", COLLECTION_PREFIX=PREFIX).err
 
 
 def test_a_prefix_that_the_app_uses_is_refused(shared: Cloud) -> None:
@@ -170,7 +168,7 @@ def test_the_lines_for_the_apps_rules_add_to_them(firestore_address: str) -> Non
     """Beside an app's block, even with a function of the same name: users read what is theirs, and write nothing."""
     project = new_project()
     print_rules = f"COLLECTION_PREFIX={PREFIX}; INFRA={ROOT}/infra; source {ROOT}/infra/lib/web.sh; print_rules"
-    block = subprocess.run(["bash", "-c", print_rules], capture_output=True, text=True, check=True).stdout  # noqa: S603, S607
+    block = run_to_end(["bash", "-c", print_rules], check=True).stdout
     own = """match /databases/{database}/documents {
         function isSignedIn() { return true; }
         match /tasks/{id} { allow read, write: if isSignedIn(); }

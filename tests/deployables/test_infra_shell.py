@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.deployables.fake_project import ROOT
+from tests.harness import run_to_end
 
 SCRIPTS = sorted(ROOT.glob("infra/*.sh")) + sorted(ROOT.glob("infra/lib/*.sh"))
 COMMANDS = sorted(file for file in ROOT.glob("infra/*.sh") if os.access(file, os.X_OK))
@@ -41,7 +41,7 @@ def test_scripts_use_nothing_that_a_mac_lacks(example: str) -> None:
     pattern = re.compile(NOT_ON_A_MAC[example])
     assert pattern.search(example)
     for script in [*SCRIPTS, ROOT / "emulator.sh"]:
-        for number, line in enumerate(script.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(script.read_text("utf-8").splitlines(), 1):
             code = line.partition(" # ")[0] if not line.lstrip().startswith("#") else ""
             assert not pattern.search(code), f"{script.name}:{number}: a Mac has nothing like {example}: {line}"
 
@@ -59,7 +59,7 @@ def test_shellcheck_finds_nothing() -> None:
     together = ("--external-sources", f"--source-path={ROOT / 'infra'}", "--extended-analysis=false")
     for options, scripts in ((alone, SCRIPTS), (together, COMMANDS)):
         command = [shellcheck, *options, *map(str, scripts)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2000)  # noqa: S603
+        done = run_to_end(command, timeout=2000)
         assert done.returncode == 0, done.stdout + done.stderr
     assert len(SCRIPTS) > len(COMMANDS) > 5
 
@@ -69,9 +69,7 @@ def test_scripts_say_at_once_what_the_machine_lacks(script: Path, tmp_path: Path
     """All of it in one line, with where to get it, before the configuration is read or anything is asked of Google."""
     for name in ("bash", "dirname", "sed"):
         (tmp_path / name).symlink_to(shutil.which(name) or name)
-    done = subprocess.run(  # noqa: S603
-        [str(script)], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=200
-    )
+    done = run_to_end([str(script)], env={"PATH": str(tmp_path)})
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     for each in ("curl", "openssl", "python3", "gcloud", "brew install", "shell.cloud.google.com"):

@@ -15,7 +15,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from tests.harness import ROOT
+from tests.harness import ROOT, run_to_end
 
 pytestmark = pytest.mark.timeout(400)
 """Installs seventy packages, the first time from the network."""
@@ -43,7 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
     folder = tmp_path_factory.mktemp("deployed")
     functions, source, environment = folder / "functions", folder / "source", folder / "environment"
     shutil.copytree(ROOT / "functions", functions, ignore=shutil.ignore_patterns("__pycache__"))
-    (functions / ".env").write_text("CLOUDSCHED_SECRET=not-for-the-cloud", encoding="utf-8")
+    (functions / ".env").write_text("CLOUDSCHED_SECRET=not-for-the-cloud", "utf-8")
     run = partial(subprocess.run, capture_output=True, text=True, check=False, timeout=300)
     names = frozenset[str]()
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
@@ -75,11 +75,11 @@ def test_the_source_contains_what_is_needed_and_nothing_else(built: Deployed) ->
     installed = next(built.environment.glob("lib/python3*/site-packages"))
     for name, content in packed.items():
         assert hashlib.sha256((installed / name).read_bytes()).digest() == hashlib.sha256(content).digest()
-    first, *pins = (built.source / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    first, *pins = (built.source / "requirements.txt").read_text("utf-8").splitlines()
     assert first == f"./{wheel.name} --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}"
     assert pins
     assert all(re.fullmatch(r"[\w.-]+==[\w.+!-]+( --hash=sha256:[0-9a-f]{64})+", pin) for pin in pins)
-    bill = json.loads((built.source / "sbom.cdx.json").read_text(encoding="utf-8"))["components"]
+    bill = json.loads((built.source / "sbom.cdx.json").read_text("utf-8"))["components"]
     assert [f"{part['name']}=={part['version']}" for part in bill if part["name"] != "cloudsched"] == [
         re.sub(r"[-_.]+", "-", pin.partition(" ")[0].partition("==")[0]).lower()
         + "=="
@@ -93,5 +93,5 @@ def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:
     adapters = "cloudsched.adapters.firestore.store, cloudsched.adapters.google.cloud_tasks"
     code = f"import {adapters}, holidays, main; main.api, main.execute, main.sweep"
     command = [built.command("python"), "-I", "-c", f"import sys; sys.path.insert(0, ''); {code}"]
-    done = subprocess.run(command, cwd=built.source, capture_output=True, text=True, check=False, timeout=200)  # noqa: S603
+    done = run_to_end(command, cwd=built.source)
     assert done.returncode == 0, done.stderr

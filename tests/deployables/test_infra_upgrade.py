@@ -8,14 +8,12 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
-from tests.deployables.fake_project import Cloud
+from tests.deployables.fake_project import FUNCTIONS, Cloud
 from tests.deployables.fake_resources import State, get_env
 
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.errors import Unauthenticated
-
-FUNCTIONS = ("execute", "sweep", "api")
 
 
 def get_traffic(cloud: Cloud) -> list[dict[str, int]]:
@@ -35,39 +33,42 @@ def list_shares(history: list[State], function: str, revision: str) -> list[int]
 
 
 def test_an_upgrade_goes_step_by_step(cloud: Cloud) -> None:
-    """New revisions start beside the old ones, get 0, 10, 50 and 100 % of the requests, with a smoke test per step."""
-    cloud.configure(EXECUTE_CONCURRENCY="20", MEMORY="1Gi")
+    """New revisions start beside the old ones, get 0, 10, 50 and 100 % of the requests, with a smoke test per step.
+
+    The API and the sweep never have a larger share of the new code than the executor. A rollback moves requests,
+    senders first, and deploys nothing.
+    """
     before = get_traffic(cloud)
-    cloud.ok("upgrade.sh")
+    cloud.ok("upgrade.sh", EXECUTE_CONCURRENCY="20", MEMORY="1Gi")
     after = get_traffic(cloud)
     assert [dict.fromkeys(old, 100) for old in before] == before
     assert all(set(old).isdisjoint(new) and set(new.values()) == {100} for old, new in zip(before, after, strict=True))
     for function, old in zip(FUNCTIONS, before, strict=True):
         assert list_shares(cloud.fake.history, function, *old) == [100, 90, 50, 0]
     assert sum(any(word.endswith("/trigger") for word in call) for call in cloud.calls) == 3
-    assert cloud.ok("deploy.sh", "--check").out == ""
-    for function in FUNCTIONS:
-        (revision,) = cloud.serving(function)
-        told = cloud.state[f"service/cloudsched-{function}"]["status"]["revisions"][revision]
-        assert cloud.ledger[f"image.{function}"] == told["image"]
-        assert re.fullmatch(r"\S+@sha256:[0-9a-f]{64}", told["image"])
-
-
-def test_a_new_executor_is_deployed_before_its_senders(cloud: Cloud) -> None:
-    """The API and the sweep never have a larger share of the new code than the executor."""
-    cloud.configure(MEMORY="1Gi")
-    old = {function: next(iter(cloud.serving(function))) for function in FUNCTIONS}
-    cloud.ok("upgrade.sh")
+    olds = dict(zip(FUNCTIONS, before, strict=True))
     for state in cloud.fake.history:
         new = {
             function: sum(
                 part["percent"]
                 for part in state[f"service/cloudsched-{function}"]["status"]["traffic"]
-                if part["revisionName"] != old[function]
+                if part["revisionName"] not in old
             )
-            for function in FUNCTIONS
+            for function, old in olds.items()
         }
         assert new["execute"] >= max(new["sweep"], new["api"]), new
+    cloud.check()
+    for function in FUNCTIONS:
+        (revision,) = cloud.serving(function)
+        told = cloud.state[f"service/cloudsched-{function}"]["status"]["revisions"][revision]
+        assert cloud.ledger[f"image.{function}"] == told["image"]
+        assert re.fullmatch(r"\S+@sha256:[0-9a-f]{64}", told["image"])
+    cloud.ok("rollback.sh")
+    assert get_traffic(cloud) == before
+    moved = [call[4] for call in cloud.calls if call[1:4] == ["run", "services", "update-traffic"]]
+    assert moved == ["cloudsched-api", "cloudsched-sweep", "cloudsched-execute"]
+    assert not any("deploy" in call for call in cloud.calls)
+    assert cloud.run("deploy.sh", "--check").code == 1, "the rolled-back functions differ from the configuration"
 
 
 def list_touched(cloud: Cloud) -> set[str]:
@@ -79,28 +80,29 @@ def list_touched(cloud: Cloud) -> set[str]:
 
 
 def test_a_second_upgrade_changes_nothing(cloud: Cloud) -> None:
-    """It says so, and so does one after a rotation, whose secrets are no part of what an upgrade compares."""
+    """It says so, and so does one after a rotation, whose secrets are no part of what an upgrade compares.
+
+    Earlier revisions do not have the new secret and would refuse new dispatches, so rollback.sh refuses then.
+    """
     assert "Nothing was upgraded" in cloud.ok("upgrade.sh").err
     assert cloud.changes == 0
-    cloud.configure(MEMORY="1Gi")
-    cloud.ok("upgrade.sh")
+    cloud.ok("upgrade.sh", MEMORY="1Gi")
     cloud.ok("rotate-secret.sh")
     before = deepcopy(cloud.state)
     assert "Nothing was upgraded" in cloud.ok("upgrade.sh").err
     assert cloud.state == before
+    assert "rotation of the secret" in cloud.fails("rollback.sh").err
 
 
 def test_what_has_not_changed_is_neither_built_nor_deployed(cloud: Cloud) -> None:
     """A setting of the API alone touches the API alone, and so does the way back, also after a greater upgrade."""
-    cloud.configure(MEMORY="1Gi")
-    cloud.ok("upgrade.sh")
+    cloud.ok("upgrade.sh", MEMORY="1Gi")
     before = get_traffic(cloud)
-    cloud.configure(MEMORY="1Gi", CORS_ORIGINS="https://app.example")
-    cloud.ok("upgrade.sh")
+    cloud.ok("upgrade.sh", MEMORY="1Gi", CORS_ORIGINS="https://app.example")
     assert list_touched(cloud) == {"cloudsched-api"}
     assert get_env(cloud.revision("api"))["CLOUDSCHED_CORS_ORIGINS"] == "https://app.example"
     assert get_traffic(cloud)[:2] == before[:2]
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
     cloud.ok("rollback.sh")
     assert list_touched(cloud) == {"cloudsched-api"}
     assert get_traffic(cloud) == before
@@ -112,13 +114,11 @@ def test_what_has_not_changed_is_neither_built_nor_deployed(cloud: Cloud) -> Non
 @pytest.mark.parametrize("way", ["upgrade.sh", "rollback.sh"])
 def test_an_upgrade_of_one_function_that_dies_concerns_it_alone(cloud: Cloud, way: str) -> None:
     """Wherever it was killed, the next upgrade completes it, or a rollback leads back to what served just before."""
-    cloud.configure(MEMORY="1Gi")
-    cloud.ok("upgrade.sh")
+    cloud.ok("upgrade.sh", MEMORY="1Gi")
     before, state = get_traffic(cloud), deepcopy(cloud.state)
     for die_at in range(2, 26, 4):
         cloud.fake.state = deepcopy(state)
-        cloud.configure(MEMORY="1Gi", CORS_ORIGINS="https://app.example")
-        code = cloud.run("upgrade.sh", die_at=die_at).code
+        code = cloud.run("upgrade.sh", die_at=die_at, MEMORY="1Gi", CORS_ORIGINS="https://app.example").code
         is_begun = cloud.ledger.get("serving.api", "none") != "none"
         if way == "rollback.sh" and code and is_begun:
             cloud.ok(way)
@@ -134,8 +134,7 @@ def test_an_upgrade_of_one_function_that_dies_concerns_it_alone(cloud: Cloud, wa
 def test_an_upgrade_that_fails_is_reverted(cloud: Cloud, setting: str, complaint: str) -> None:
     """If the smoke test fails or the new API does not work, all requests go back to the old revisions."""
     before = get_traffic(cloud)
-    cloud.configure(SETTINGS=f"({setting}=yes)")
-    assert complaint in cloud.fails("upgrade.sh").err
+    assert complaint in cloud.fails("upgrade.sh", SETTINGS=f"({setting}=yes)").err
     assert get_traffic(cloud) == before
     cloud.configure()
     cloud.ok("upgrade.sh")
@@ -144,8 +143,7 @@ def test_an_upgrade_that_fails_is_reverted(cloud: Cloud, setting: str, complaint
 def test_an_upgrade_that_dies_is_resumed_or_rolled_back(cloud: Cloud) -> None:
     """A killed upgrade can be completed or rolled back; the old revisions are still known."""
     before = get_traffic(cloud)
-    cloud.configure(MEMORY="1Gi")
-    assert cloud.run("upgrade.sh", die_at=12).code == -9
+    assert cloud.run("upgrade.sh", die_at=12, MEMORY="1Gi").code == -9
     cloud.ok("rollback.sh")
     assert get_traffic(cloud) == before
     assert cloud.run("upgrade.sh", die_at=13).code == -9
@@ -155,23 +153,10 @@ def test_an_upgrade_that_dies_is_resumed_or_rolled_back(cloud: Cloud) -> None:
     assert get_traffic(cloud) == before
 
 
-def test_a_rollback_deploys_nothing(cloud: Cloud) -> None:
-    """A rollback moves requests, senders first, and deploys nothing."""
-    before = get_traffic(cloud)
-    cloud.configure(MEMORY="1Gi")
-    cloud.ok("upgrade.sh")
-    cloud.ok("rollback.sh")
-    assert get_traffic(cloud) == before
-    moved = [call[4] for call in cloud.calls if call[1:4] == ["run", "services", "update-traffic"]]
-    assert moved == ["cloudsched-api", "cloudsched-sweep", "cloudsched-execute"]
-    assert not any("deploy" in call for call in cloud.calls)
-    assert cloud.run("deploy.sh", "--check").code == 1, "the rolled-back functions differ from the configuration"
-
-
 def _write_schema(cloud: Cloud, version: int) -> None:
     file = cloud.checkout / "src/cloudsched/domain/documents/document.py"
-    code = file.read_text(encoding="utf-8")
-    file.write_text(re.sub(r"(?m)^SCHEMA_VERSION = \d+$", f"SCHEMA_VERSION = {version}", code), encoding="utf-8")
+    code = file.read_text("utf-8")
+    file.write_text(re.sub(r"(?m)^SCHEMA_VERSION = \d+$", f"SCHEMA_VERSION = {version}", code), "utf-8")
 
 
 def test_a_newer_schema_gets_all_requests_and_cannot_be_rolled_back(cloud: Cloud) -> None:
@@ -189,8 +174,8 @@ def test_a_newer_schema_gets_all_requests_and_cannot_be_rolled_back(cloud: Cloud
 
 
 def _answer_check(cloud: Cloud, output: str, code: int) -> None:
-    (cloud.folder / "bin/answer").write_text(f"{output}\n", encoding="utf-8")
-    (cloud.folder / "bin/code").write_text(str(code), encoding="utf-8")
+    (cloud.folder / "bin/answer").write_text(f"{output}\n", "utf-8")
+    (cloud.folder / "bin/code").write_text(str(code), "utf-8")
 
 
 def test_an_upgrade_looks_first_at_what_is_deployed(cloud: Cloud) -> None:
@@ -199,10 +184,10 @@ def test_an_upgrade_looks_first_at_what_is_deployed(cloud: Cloud) -> None:
     _answer_check(cloud, "Looked at all. Nothing would fail.", 0)
     done = cloud.ok("upgrade.sh")
     assert "Nothing would fail." in done.err
-    checked = (cloud.folder / "bin/checked").read_text(encoding="utf-8")
+    checked = (cloud.folder / "bin/checked").read_text("utf-8")
     assert f"--handlers {cloud.checkout}/infra/../functions/handlers.py" in checked
     assert "--url https://cloudsched-api-" in checked
-    token = (cloud.folder / "bin/token").read_text(encoding="utf-8")
+    token = (cloud.folder / "bin/token").read_text("utf-8")
     assert token
     assert token not in checked + done.out + done.err
 
@@ -228,7 +213,7 @@ def test_an_upgrade_that_cannot_look_says_what_it_needs(cloud: Cloud) -> None:
     before = deepcopy(cloud.state)
     python = cloud.folder / "bin/python"
     plain = python.rename(python.with_name("plain-python"))
-    python.write_text(f'#!/bin/sh\n[ "$2" != "import cloudsched" ] || exit 1\nexec {plain} "$@"\n', encoding="utf-8")
+    python.write_text(f'#!/bin/sh\n[ "$2" != "import cloudsched" ] || exit 1\nexec {plain} "$@"\n', "utf-8")
     python.chmod(0o755)
     assert "pip install them, and set PYTHON" in cloud.fails("upgrade.sh").err
     assert cloud.state == before
@@ -250,6 +235,12 @@ def list_serving_pairs(history: list[State]) -> list[set[tuple[str, str]]]:
         for state in history
     ]
     return [one | other for one, other in pairwise(states)]
+
+
+def get_mounted(cloud: Cloud) -> str:
+    """Return the secrets of the executor that serves."""
+    ((_, mounted),) = {pair for pair in list_serving_pairs([cloud.state, cloud.state])[0] if pair[0] == "execute"}
+    return mounted
 
 
 def get_keys(mounted: str, secrets: dict[str, str]) -> SigningKeys:
@@ -275,7 +266,10 @@ def find_refused_pairs(history: list[State]) -> list[tuple[str, str]]:
 
 
 def test_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
-    """At every moment, every executor, old or new, accepts what any app that shares the queue signs."""
+    """At every moment, every executor, old or new, accepts what any app that shares the queue signs.
+
+    New revisions mount the secrets named in the ledger: after an upgrade the executor still accepts the old one.
+    """
     cloud.ok("rotate-secret.sh")
     assert find_refused_pairs(cloud.fake.history) == []
     secrets = cloud.state["secret/cloudsched-dispatch"]["versions"]
@@ -289,6 +283,12 @@ def test_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
         assert keys.current == secrets["2"]
         if function == "execute":
             keys.verify(b"for weeks", waiting)
+    history = cloud.fake.history
+    cloud.ok("upgrade.sh", MEMORY="1Gi")
+    assert find_refused_pairs(history + cloud.fake.history) == []
+    assert get_mounted(cloud) == (
+        "CLOUDSCHED_SECRET=cloudsched-dispatch:2,CLOUDSCHED_PREVIOUS_SECRET=cloudsched-dispatch:1"
+    )
 
 
 def test_a_rotation_that_dies_is_resumed(cloud: Cloud) -> None:
@@ -301,11 +301,14 @@ def test_a_rotation_that_dies_is_resumed(cloud: Cloud) -> None:
     history += cloud.fake.history
     assert find_refused_pairs(history) == []
     assert cloud.ledger["secret.previous"] == "1"
-    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.check()
 
 
 def test_the_old_secret_is_disabled_when_nothing_waits(cloud: Cloud) -> None:
-    """--finish is refused for 31 days; then the executor stops accepting the old secret, which is then disabled."""
+    """--finish is refused for 31 days; then the executor stops accepting the old secret, which is then disabled.
+
+    --compromised disables the old secret without waiting.
+    """
     cloud.ok("rotate-secret.sh")
     assert "Try again in 31 days" in cloud.fails("rotate-secret.sh", "--finish").err
     assert "can accept only two secrets" in cloud.fails("rotate-secret.sh").err
@@ -313,35 +316,10 @@ def test_the_old_secret_is_disabled_when_nothing_waits(cloud: Cloud) -> None:
     cloud.ledger["secret.rotated"] = str(cloud.now - int(long_ago.total_seconds()))
     cloud.ok("rotate-secret.sh", "--finish")
     assert cloud.state["secret/cloudsched-dispatch"]["versions"]["1"] == "DISABLED"
-    ((_, mounted),) = {pair for pair in list_serving_pairs([cloud.state, cloud.state])[0] if pair[0] == "execute"}
-    assert mounted == "CLOUDSCHED_SECRET=cloudsched-dispatch:2"
+    assert get_mounted(cloud) == "CLOUDSCHED_SECRET=cloudsched-dispatch:2"
     unmounted = next(at for at, call in enumerate(cloud.calls) if any("--remove-secrets" in word for word in call))
     disabled = next(at for at, call in enumerate(cloud.calls) if "disable" in call)
     assert unmounted < disabled
     cloud.ok("rotate-secret.sh")
-
-
-def test_a_leaked_secret_is_disabled_immediately(cloud: Cloud) -> None:
-    """--compromised disables the old secret without waiting."""
-    cloud.ok("rotate-secret.sh")
     cloud.ok("rotate-secret.sh", "--compromised")
-    assert cloud.state["secret/cloudsched-dispatch"]["versions"]["1"] == "DISABLED"
-
-
-def test_a_rollback_across_a_rotation_is_refused(cloud: Cloud) -> None:
-    """Earlier revisions do not have the new secret and would refuse new dispatches, so rollback.sh refuses."""
-    cloud.configure(MEMORY="1Gi")
-    cloud.ok("upgrade.sh")
-    cloud.ok("rotate-secret.sh")
-    assert "rotation of the secret" in cloud.fails("rollback.sh").err
-
-
-def test_an_upgrade_during_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
-    """New revisions mount the secrets named in the ledger: after an upgrade the executor still accepts the old one."""
-    cloud.ok("rotate-secret.sh")
-    history = cloud.fake.history
-    cloud.configure(MEMORY="1Gi")
-    cloud.ok("upgrade.sh")
-    assert find_refused_pairs(history + cloud.fake.history) == []
-    ((_, mounted),) = {pair for pair in list_serving_pairs([cloud.state, cloud.state])[0] if pair[0] == "execute"}
-    assert mounted == "CLOUDSCHED_SECRET=cloudsched-dispatch:2,CLOUDSCHED_PREVIOUS_SECRET=cloudsched-dispatch:1"
+    assert cloud.state["secret/cloudsched-dispatch"]["versions"]["2"] == "DISABLED"

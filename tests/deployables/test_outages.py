@@ -11,6 +11,7 @@ from tests.deployables.alerting import Monitoring
 from tests.deployables.cloud_world import HANDLERS, NAME, WATCHES, World
 from tests.deployables.outages import AFTER, MOUNTED, OUTAGES, PAGE, Outage, Story, put, read_policies, render, tell
 from tests.deployables.series import MINUTE, Lateness, Point, at_worst, count_line, usually
+from tests.instants import HOUR
 
 from cloudsched.testing import START
 
@@ -108,7 +109,7 @@ def test_a_sweep_that_stays_silent_stays_an_incident() -> None:
     for hour in range(1, 72):
         watch.look(START + timedelta(hours=hour))
         assert watch.list_open() == {"sweep-silent"}
-    back = START + timedelta(hours=72)
+    back = START + 72 * HOUR
     watch.series.add([replace(swept, at=back)])
     watch.look(back + timedelta(minutes=10))
     assert not watch.list_open()
@@ -117,5 +118,5 @@ def test_a_sweep_that_stays_silent_stays_an_incident() -> None:
 
 def test_the_table_of_the_page_is_what_is_found() -> None:
     """Run `python -m tests.deployables.outages` after a change of a policy."""
-    text = PAGE.read_text(encoding="utf-8")
+    text = PAGE.read_text("utf-8")
     assert put(text, render({outage: tell_once(outage) for outage in OUTAGES})) == text

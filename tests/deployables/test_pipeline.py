@@ -11,7 +11,6 @@ import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
-from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,8 @@ from tests.deployables.fake_functions import refuse
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import State, get_env
 from tests.deployables.real_gcloud import find_gcloud
+from tests.harness import run_to_end
+from tests.instants import SECOND
 
 from cloudsched import App, Context, Settings
 from cloudsched.local.wsgi_server import WebServer
@@ -78,7 +79,7 @@ class Staging:
         if refused or self.has_setting("api", "DOWN"):
             start(f"{refused or 503} Refused", [("Content-Type", "text/html")])
             return [b"<html>Cloud Run</html>"]
-        self.sim.advance(timedelta(seconds=1))  # meanwhile the queue brings what is due
+        self.sim.advance(SECOND)  # meanwhile the queue brings what is due
         return self.api(environ, start)
 
     def run(self, *words: str, settings: str = "") -> tuple[int, str]:
@@ -94,13 +95,9 @@ class Staging:
             ].update(url=f"http://{server.address}")
             try:
                 staging.write_text(f"{text}SETTINGS=({settings})\n")
-                done = subprocess.run(  # noqa: S603 - the script under test
+                done = run_to_end(
                     [str(self.project / "infra" / "pipeline.sh"), *words],
                     env=self.cloud.environment | {"CLOUDSCHED": str(self.cloud.checkout), "DEPLOYER": DEPLOYER},
-                    capture_output=True,
-                    text=True,
-                    timeout=250,
-                    check=False,
                     start_new_session=True,
                 )
             finally:
@@ -301,14 +298,7 @@ def test_the_real_gcloud_gives_the_doctor_a_token(staging: Staging, tmp_path: Pa
         }
 
         def type_words(*words: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run(  # noqa: S603 - the real gcloud, as the PATH has it
-                [str(shutil.which("gcloud")), *words, "--quiet"],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=100,
-            )
+            return run_to_end([str(shutil.which("gcloud")), *words, "--quiet"], env=environment)
 
         assert type_words("auth", "login", f"--cred-file={tmp_path / 'credentials.json'}").returncode == 0
         plain = [word for word in asked[1:] if not word.startswith("--impersonate")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -11,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
-from tests.harness import ROOT
+from tests.harness import ROOT, run_to_end
 
 VERSION = "9.8.7"
 WORKFLOW_TEXT = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
@@ -33,7 +32,7 @@ def check(tmp_path: Path, tag: str, *, packed: str = "", changelog: str = f"## {
         source.add(script, f"cloudsched-{VERSION}/src/cloudsched/app.py")
         source.add(script, f"cloudsched-{VERSION}/pyproject.toml")
     command = [sys.executable, str(script), tag, str(dist)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own script
+    done = run_to_end(command)
     assert done.returncode == (0 if "belong together" in done.stdout else 1), done.stderr
     return done.stdout
 

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 from tests.harness import free_port, wait_until
-from tests.instants import MINUTE, SECOND
+from tests.instants import DAY, MINUTE, SECOND
 from tests.outbox.conftest import START
 from werkzeug.wrappers import Request
 

@@ -42,7 +42,6 @@ ALL = {
     "deployables/test_infra_moves.py": "moves to a restored database",
     "deployables/test_infra_quota.py": "quotas that are too small",
     "deployables/test_infra_schedules.py": "the jobs that call the sweep",
-    "deployables/test_infra_secrets.py": "passwords and switches of a deployment",
     "deployables/test_infra_shards.py": "raising the number of shards",
     "deployables/test_infra_shell.py": "shellcheck's opinion",
     "deployables/test_infra_smoke.py": "the smoke test after a deployment",

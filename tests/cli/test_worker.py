@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import CommandResult
 
+from cloudsched.testing import Simulation
+
 Typed = Callable[..., CommandResult]
 
 HANDLERS = "from cloudsched import App\napp = App()\n@app.handler('note')\ndef note() -> None: ...\n"
@@ -77,3 +79,15 @@ def test_a_mistake_of_the_user_is_reported_without_a_traceback(
     assert said.code == (6 if "cannot be reached" in says else 2)
     assert says in said.err
     assert "Traceback" not in said.err
+
+
+def test_a_chosen_task_is_run_or_why_it_cannot_be_is_told(sim: Simulation, url: str, run_command: Typed) -> None:
+    """`--task` runs that one and ends. A task that is over, or that does not exist, is told as such."""
+    for task_id in ("first", "chosen"):
+        sim.app.create(id=task_id, owner="ada", handler="note", pull="gpu")
+    choose = (*WORKER, "--url", url, "--task")
+    sim.advance_to(sim.now)
+    ran = run_command(*choose, "chosen")
+    assert (ran.code, "succeeded  chosen" in ran.out, sim.app.get("first").status) == (0, True, "ACTIVE")
+    assert "Cannot claim a task that is COMPLETED." in run_command(*choose, "chosen").err
+    assert run_command(*choose, "none").err.startswith("cloudsched: There is no task 'none'.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -19,6 +20,7 @@ from cloudsched.errors import (
     Forbidden,
     InvalidInput,
     Misconfigured,
+    NotAllowed,
     NotFound,
     QuotaExceeded,
     StoreUnavailable,
@@ -197,6 +199,23 @@ def test_an_exhausted_quota_is_waited_for(
     lines = [record for record in caplog.records if "cannot claim work" in record.getMessage()]
     assert [line.exc_info for line in lines] == [None]
     assert pace(PollBackoff(NEVER, can_listen=False), None, 60) == 60
+
+
+def test_a_worker_runs_the_one_task_that_was_chosen(harness: WorkerHarness, app: App) -> None:
+    """It ends then, and what was due before waits on. What can no longer be had is refused with the reason."""
+
+    @app.handler("act")
+    def act() -> None: ...
+
+    first, chosen = harness.offer("act"), harness.offer("act")
+    for refusal in (None, "COMPLETED"):
+        source = harness.source()
+        source.worker_filter = replace(source.worker_filter, task_id=chosen.id)
+        expected = nullcontext() if refusal is None else pytest.raises(NotAllowed, match=refusal)
+        with expected:
+            harness.worker(source, concurrency=2).run(once=True)
+        assert harness.statuses() == ["succeeded"]
+        assert [app.get(each.id).status for each in (first, chosen)] == ["ACTIVE", "COMPLETED"]
 
 
 def test_once_raises_an_outage(harness: WorkerHarness) -> None:

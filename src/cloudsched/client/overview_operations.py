@@ -303,10 +303,14 @@ class OverviewOperations:
         return answer.read_list("queues", reader(Queue))
 
     @listing
-    def queued_tasks(self, queue: str, owner: str | None = None) -> Listing[QueuedTask]:
-        """Yield the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed."""
+    def queued_tasks(self, queue: str, owner: str | None = None, *, skill: str | None = None) -> Listing[QueuedTask]:
+        """Yield the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed.
+
+        With a skill, only what a worker with it may claim. A worker's key sees what it may claim, and `claim` takes
+        the one that it chooses by its `task_id`.
+        """
         path = f"/v1/queues/{quote(queue, safe='')}/tasks"
-        return Listing(path, "tasks", to_query({"owner": owner}), reader(QueuedTask))
+        return Listing(path, "tasks", to_query({"owner": owner, "skill": skill}), reader(QueuedTask))
 
     @listing
     def deliveries_of(self, owner: str | None = None) -> Listing[DeliveryEntry]:

@@ -45,7 +45,7 @@ class WorkerOperations:
     """The worker's methods of both clients. All but `claim` are safe to repeat, and are retried."""
 
     @operation
-    def claim(
+    def claim(  # noqa: PLR0913 - each is a field of the request
         self,
         queue: str,
         *,
@@ -55,6 +55,7 @@ class WorkerOperations:
         owner: str | None = None,
         limit: int = 1,
         wait: timedelta = timedelta(0),
+        task_id: str | None = None,
     ) -> Flow[list[ClaimView]]:
         """Claim work from a queue, by priority and then by due time. Returns an empty list if there is none.
 
@@ -71,13 +72,16 @@ class WorkerOperations:
             owner: Claim only this owner's tasks. None means those of every owner that the caller may work for.
             limit: The maximum number of runs, up to 100.
             wait: How long the API waits for work if there is none, up to 20 seconds. Less if too many wait.
+            task_id: Claim a run of this task only, such as one of `queued_tasks`. An error says why it cannot be had.
 
         Raises:
             Forbidden: The caller may not work on this queue.
             InvalidInput: An argument is invalid.
+            NotAllowed: The chosen task is taken, over, or not for this worker.
+            NotFound: There is no such task for the caller.
             Unavailable: There was no response.
         """
-        only = given(handlers=None if handlers is None else list(handlers), owner=owner)
+        only = given(handlers=None if handlers is None else list(handlers), owner=owner, task_id=task_id)
         only |= to_wire_fields({"wait": wait}) if wait else {}  # an older API does not know it
         content = {"worker": worker, "skills": list(skills), "limit": limit, **only}
         path = f"/v1/queues/{quote(queue, safe='')}/claim"

@@ -123,6 +123,7 @@ class ApiSource:
             owner=worker_filter.owner,
             limit=limit,
             wait=self.wait,
+            task_id=worker_filter.task_id,
         )
         return [work for claim in claims if (work := self._parse_claim(claim)) is not None]
 

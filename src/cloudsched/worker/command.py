@@ -94,6 +94,7 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
     help="The longest that one attempt may take. After that its lease is not renewed.",
 )
 @click.option("--once", is_flag=True, help="Run the work that is waiting now, then exit.")
+@click.option("--task", "task_id", metavar="ID", help="Run this waiting task, then exit. The queue has its list.")
 def worker(  # noqa: PLR0913 - one argument for each option
     *,
     queue: str,
@@ -111,6 +112,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
     grace: float,
     time_limit: float,
     once: bool,
+    task_id: str | None,
 ) -> None:
     """Run the tasks of a queue on this machine, which needs no inbound connections.
 
@@ -127,7 +129,8 @@ def worker(  # noqa: PLR0913 - one argument for each option
     loaded = load_app(handlers)
     _configure_logging()
     names = frozenset(handler.name for handler in loaded.app.container.registry)
-    worker_filter = WorkerFilter(queue, skills, names, owner, name)
+    worker_filter = WorkerFilter(queue, skills, names, owner, name, task_id)
+    once = once or task_id is not None
     _validate_filter(worker_filter, loaded)
     limit = timedelta(seconds=time_limit)
     finished = 0
@@ -161,7 +164,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
         except NotFound as error:
             where = f"{source.location} has no worker endpoints. Is that its address, without a path?"
             code = find_exit_code(error)
-            problem = f"{where} It answered: {error}"
+            problem = str(error) if task_id else f"{where} It answered: {error}"
         except Unauthenticated as error:
             code = find_exit_code(error)
             problem = str(error) if any(credentials.values()) else NO_CREDENTIALS.format(place=source.location)

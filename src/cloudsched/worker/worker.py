@@ -265,7 +265,8 @@ class Worker:
 
     def _claim(self, free: int) -> Sequence[ClaimedWork]:
         """Return what was claimed and may run here. After `stop`, everything that was claimed is released."""
-        claimed = self._source.claim(free)
+        has_chosen = self._source.worker_filter.task_id is not None and self._has_connected
+        claimed = () if has_chosen else self._source.claim(free)
         if self._stops:
             return self._release_all(claimed)
         accepted = [work for n, work in enumerate(claimed) if self._accept_or_release(work, is_within_limit=n < free)]

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Run, WaitingFor
+from cloudsched.domain.transitions.wakeups import offer_expiry
 from cloudsched.features.pull.fields import Offer, OfferEntry
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ def list_offered_runs(task: Task) -> list[Run]:
         return []
     waiting = [run for run in task.runs if run.waiting_for is WaitingFor.WORKER]
     return sorted(waiting, key=lambda run: (run.due_at, run.execution_id))
+
+
+def find_claimable_run(task: Task, now: datetime) -> Run | None:
+    """Return the run that a worker would get of a task, or None if it offers none, or only expired ones."""
+    offered = ((each, offer_expiry(task, each)) for each in list_offered_runs(task))
+    return next((each for each, expiry in offered if expiry is None or expiry > now), None)
 
 
 def build_offer_entry(task: Task) -> OfferEntry | None:

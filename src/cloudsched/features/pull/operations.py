@@ -17,7 +17,7 @@ from pydantic import Field, StringConstraints
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ProgressNote, lease_fingerprint
 from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
-from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, Task
+from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, Task, TaskId
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, go_on
@@ -81,6 +81,11 @@ class ClaimRequest(WireModel):
     """The largest number of runs to claim."""
     wait: Annotated[Duration, Field(ge=timedelta(0), le=MAX_WAIT)] = timedelta(0)
     """The longest to wait for work if there is none."""
+    task_id: TaskId | None = None
+    """Claim a run of this task only, which waits in the queue.
+
+    If it is taken, over or not for this worker, that is the answer: 409, or 404 for one that it may not see.
+    """
 
 
 class ProgressItem(WireModel):
@@ -224,12 +229,15 @@ _REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (409,)}
     body=ClaimRequest,
     body_is_optional=True,
     response_schema="ClaimList",
+    error_statuses=(404, 409),
 )
 def claim(call: ApiCall, body: ClaimRequest) -> Response:
     """Claim work from a queue: the most urgent first, then the longest due.
 
     A user gets runs that users requested and that this user could have started. Runs that servers or code
     requested are for workers and admins.
+
+    With `taskId`, it is that task or a problem that says why not.
 
     With `wait`, it answers as soon as there is work, or with no claims at the end of that time. If too
     many wait, it answers at once, and `Retry-After` says in how many seconds to ask again.
@@ -244,7 +252,7 @@ def claim(call: ApiCall, body: ClaimRequest) -> Response:
         require_user_queue(queue, call.app.container.registry)
     handlers = None if body.handlers is None else frozenset(body.handlers)
     owner = call.caller.resolve_listed_owner(body.owner)
-    worker_filter = WorkerFilter(queue, body.skills, handlers, owner, body.worker)
+    worker_filter = WorkerFilter(queue, body.skills, handlers, owner, body.worker, body.task_id)
     by = _claim_caller(call)
     parts = PullWiring.of(call.app.container)
     parts.presence.note(worker_filter, by)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import WaitingFor
@@ -9,6 +10,8 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.explanation.findings import Finding, Workers, say_no_worker
 from cloudsched.domain.responses.overview_responses import Queue, QueuedTask, QueuedTaskPage
 from cloudsched.engine.storage.pages import make_token, read_token
+from cloudsched.features.pull.fields import queue_keys
+from cloudsched.features.pull.offers import find_claimable_run
 from cloudsched.features.pull.presence import is_listening, list_workers, may_serve
 from cloudsched.features.pull.wiring import PullWiring
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
     from cloudsched.features.pull.presence import WorkerPresence
+    from cloudsched.features.pull.work_queue import WorkerFilter
     from cloudsched.runtime.container import Container
 
 MAX_QUEUE_KEYS = 200
@@ -55,24 +59,37 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, 
 
 
 def list_queued_tasks(
-    store: Store, queue: str, owner: str | None, limit: int, page_token: str | None = None
+    store: Store,
+    worker: WorkerFilter,
+    limit: int,
+    page_token: str | None = None,
+    *,
+    claimable_at: datetime | None = None,
 ) -> QueuedTaskPage:
-    """Return a page of what waits in a queue, in its order, without claiming it. Two reads for each."""
-    query = ("queued", queue, owner)
+    """Return a page of what waits in a worker's queue, in its order, without claiming it. Two reads for each.
+
+    A worker without skills gets what needs any of them. With `claimable_at`, only what it could claim then.
+    """
+    queue, owner = worker.queue, worker.owner
+    query = ("queued", queue, owner, *worker.skills)
     after = None
     if page_token:
         since, key = read_token(query, page_token)
         rank, _, task_id = key.partition(".")
         after = f"{rank} {since.isoformat(timespec='microseconds')}", task_id
 
-    skilled = store.search.list_queue_keys(owner, limit=MAX_KEYS_OF_QUEUE - 1, prefix=f"{queue}/")
-    offers = store.list_offers((queue, *skilled), owner, limit=limit + 1, after=after)
+    keys = queue_keys(queue, worker.skills)
+    if not worker.skills:
+        keys += tuple(store.search.list_queue_keys(owner, limit=MAX_KEYS_OF_QUEUE - 1, prefix=f"{queue}/"))
+    offers = store.list_offers(keys, owner, limit=limit + 1, after=after)
     page = offers[:limit]
     tasks = {each.task.id: each.task for each in store.load_many([offer.task_id for offer in page])}
     token = None
     if len(offers) > limit:
         last = page[-1]
         token = make_token(query, last.since, f"{last.rank}.{last.task_id}")
+    if claimable_at is not None:
+        page = [each for each in page if _may_claim(tasks.get(each.task_id), worker, claimable_at)]
     shown = tuple(
         QueuedTask(
             task_id=offer.task_id,
@@ -86,6 +103,13 @@ def list_queued_tasks(
         for offer in page
     )
     return QueuedTaskPage(tasks=shown, next_page_token=token)
+
+
+def _may_claim(task: Task | None, worker: WorkerFilter, now: datetime) -> bool:
+    if task is None or find_claimable_run(task, now) is None:
+        return False
+    skills = worker.skills or ([task.pull.skill] if task.pull and task.pull.skill else ())
+    return replace(worker, skills=skills).explain_mismatch(task) is None
 
 
 def explain_workers(store: Store, task: Task, now: datetime) -> Workers | None:

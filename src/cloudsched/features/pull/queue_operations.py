@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.responses import overview_responses as responses
 from cloudsched.features.pull import presence, queries
-from cloudsched.features.pull.fields import Pull
+from cloudsched.features.pull.fields import Pull, Skill
+from cloudsched.features.pull.work_queue import WorkerFilter
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import validate_model
 from cloudsched.web.api.responses import json_response
+from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
+
+
+class QueuedTaskQuery(bodies.OwnerPageQuery):
+    """The waiting tasks to list, and the page of the list to return."""
+
+    skill: Skill | None = None
+    """Only tasks that require this skill, or none. All if omitted."""
 
 
 @operation("GET", "/v1/queues", "Workers", query=bodies.AnyOwnerQuery, response_schema="QueueList")
@@ -35,18 +44,25 @@ def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     "GET",
     "/v1/queues/{queue}/tasks",
     "Workers",
-    query=bodies.OwnerPageQuery,
+    right=Right.QUEUES,
+    query=QueuedTaskQuery,
     response_schema="QueuedTaskPage",
 )
-def list_queued_tasks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
+def list_queued_tasks(call: ApiCall, query: QueuedTaskQuery) -> Response:
     """List the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed.
+
+    A worker sees what it may claim, and claims the one that it chooses by its `taskId`.
 
     As long as the response has a `nextPageToken`, repeat the request with it.
     """
     queue = validate_model(Pull, {"queue": call.path["queue"]}).queue
+    call.caller.require_queue(queue)
     owner = call.caller.resolve_listed_owner(query.owner)
+    worker = WorkerFilter(queue, () if query.skill is None else (query.skill,), owner=owner)
+    container = call.app.container
+    at = container.clock.now() if call.caller.role is Role.WORKER else None
     token = query.page_token or None
-    found = queries.list_queued_tasks(call.app.container.store, queue, owner, query.page_size, token)
+    found = queries.list_queued_tasks(container.store, worker, query.page_size, token, claimable_at=at)
     return json_response(found.to_wire())
 
 

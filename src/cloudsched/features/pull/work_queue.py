@@ -26,13 +26,15 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.claim import make_lease, with_lease
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.domain.transitions.wakeups import offer_expiry
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.handlers.user_access import may_user_claim
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import (
     CloudschedError,
     Contended,
+    Forbidden,
+    NotAllowed,
+    NotFound,
     QueueUnavailable,
     StoreUnavailable,
     VersionConflict,
@@ -41,7 +43,7 @@ from cloudsched.features.locks.lock import Grants
 from cloudsched.features.locks.locks import Locks
 from cloudsched.features.locks.option import on_lock_taken
 from cloudsched.features.pull.fields import OfferEntry, queue_keys
-from cloudsched.features.pull.offers import list_offered_runs
+from cloudsched.features.pull.offers import find_claimable_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
@@ -107,6 +109,8 @@ class WorkerFilter:
     """The only owner whose tasks it may run, None for all owners."""
     worker: str = "worker"
     """Its name, for the records."""
+    task_id: str | None = None
+    """The only task that it runs, which was chosen, or None for any."""
 
     def includes(self, handler: str, owner: str) -> bool:
         """Return whether the worker has a handler, and serves an owner."""
@@ -127,6 +131,8 @@ class WorkerFilter:
             return f"this worker has no handler {task.handler!r}"
         if self.owner not in {None, task.owner}:
             return f"its owner is {task.owner!r}, and this worker serves only {self.owner!r}"
+        if self.task_id not in {None, task.id}:
+            return f"this worker has chosen task {self.task_id!r}"
         return None
 
 
@@ -178,12 +184,15 @@ class WorkQueue:
         positions as there are workers. An offer that cannot be claimed, for whatever reason, does not
         block those behind it. No claim is started after `MAX_CLAIM_SECONDS`. If the store fails after the
         first claim, this returns the claims made until then.
+
+        Of a task that was chosen, at most one run is claimed. If none can be, this raises NotFound, Forbidden or
+        NotAllowed.
         """
         for_users = self._engine.registry.for_users()
         deadline = self._monotonic() + MAX_CLAIM_SECONDS
         claim_attempt = _ClaimAttempt(worker_filter, by, for_users, limit, deadline)
         try:
-            self._scan(claim_attempt)
+            self._scan(claim_attempt) if worker_filter.task_id is None else self._take_chosen(claim_attempt)
             while claim_attempt.blocked_locks and self._monotonic() < claim_attempt.deadline:
                 self._enqueue_blocked(claim_attempt, *claim_attempt.blocked_locks.popitem())
         except Exception as error:
@@ -202,7 +211,31 @@ class WorkQueue:
                 worker_filter.queue,
                 extra={"action": "queue_blocked_by_other_work", "queue": worker_filter.queue},
             )
+        if worker_filter.task_id is not None and not claim_attempt.claims:
+            raise self._explain_refusal(worker_filter.task_id, claim_attempt)
         return claim_attempt.claims
+
+    def _take_chosen(self, claim_attempt: _ClaimAttempt) -> None:
+        stored = self._engine.store.load(str(claim_attempt.worker_filter.task_id))
+        if stored is not None and (claim := self._claim_with_retries(stored, claim_attempt)):
+            claim_attempt.claims.append(claim)
+
+    def _explain_refusal(self, task_id: str, claim_attempt: _ClaimAttempt) -> CloudschedError:
+        """Return why a chosen task cannot be claimed: NotFound if the caller may not work on it."""
+        stored = self._engine.store.load(task_id)
+        if stored is None or stored.task.deleted_at is not None:
+            return NotFound("task", task_id)
+        run = find_claimable_run(stored.task, self._engine.clock.now())
+        task = stored.task if run is None else stored.task.as_begun(run)
+        claim_attempt.by.authorize(task, None if task.pull is None else task.pull.queue)
+        if why := claim_attempt.worker_filter.explain_mismatch(task):
+            return NotAllowed("claim", "not for this worker", f"{why[0].upper()}{why[1:]}.")
+        if claim_attempt.by.is_user and not may_user_claim(task, self._engine.registry):
+            return Forbidden("Servers asked for this work, so workers and admins claim it, and its owner does not.")
+        if any(each.lease for each in task.runs):
+            return NotAllowed("claim", "taken", "Another worker has claimed it. Choose another one.")
+        status = "not waiting for a worker" if task.is_active else task.status
+        return NotAllowed("claim", status, "Nothing of it is due, or it waits for something else, such as its lock.")
 
     def _scan(self, claim_attempt: _ClaimAttempt) -> None:
         batch_size = claim_attempt.limit
@@ -383,8 +416,7 @@ def on_worker_claim(
     claimed_by: str | None,
 ) -> Commit | None:
     """Claim a run that a task offers to workers. Return None if it offers none, or only expired ones."""
-    offered = ((each, offer_expiry(task, each)) for each in list_offered_runs(task))
-    run = next((each for each, expiry in offered if expiry is None or expiry > now), None)
+    run = find_claimable_run(task, now)
     if run is None:
         return None
     lease = make_lease(task, now, token_hash, worker=worker, claimed_by=claimed_by)

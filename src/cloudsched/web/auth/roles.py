@@ -43,6 +43,8 @@ class Right(StrEnum):
     WRITE = "write"
     WORK = "work"
     """Claim runs from queues, and report on them."""
+    QUEUES = "queues"
+    """See what waits in queues: a worker, only what it may claim."""
 
 
 class Role(StrEnum):
@@ -72,10 +74,10 @@ _GRANTS: Final = complete_table(
     Role,
     {
         Role.USER: _Grant(frozenset(Right), sees_own=True, sends_as=SenderRole.OWNER),
-        Role.READER: _Grant(frozenset({Right.READ}), sees_own=True),
-        Role.VIEWER: _Grant(frozenset({Right.READ}), sees_all=True),
+        Role.READER: _Grant(frozenset({Right.READ, Right.QUEUES}), sees_own=True),
+        Role.VIEWER: _Grant(frozenset({Right.READ, Right.QUEUES}), sees_all=True),
         Role.ADMIN: _Grant(frozenset(Right), sees_all=True, sends_as=SenderRole.ADMIN, acts_for_users=True),
-        Role.WORKER: _Grant(frozenset({Right.WORK}), sends_as=SenderRole.WORKER),
+        Role.WORKER: _Grant(frozenset({Right.WORK, Right.QUEUES}), sends_as=SenderRole.WORKER),
         Role.DELEGATE: _Grant(frozenset(), acts_for_users=True),
     },
 )
@@ -210,6 +212,7 @@ _DENIED: Final = complete_table(
         Right.READ: "sees nothing",
         Right.WRITE: "changes nothing",
         Right.WORK: "works on nothing",
+        Right.QUEUES: "sees no queue",
     },
 )
 

@@ -59,25 +59,35 @@ def test_a_silent_result_is_delivered_by_no_worker(harness: WorkerHarness, app: 
     assert len(found) == len(said)
 
 
-def test_follow_ups_are_for_workers_at_the_store(harness: WorkerHarness, app: App) -> None:
-    """A worker at the store may create follow-ups. One at the API may not: its attempt fails with an explanation."""
+@pytest.mark.parametrize("handler", ["tell", "unknown"])
+def test_follow_ups_are_created_with_the_success_or_refused_by_name(
+    harness: WorkerHarness, app: App, handler: str
+) -> None:
+    """They come with the result, the next run edits them; one that names no handler fails the run, and says so."""
+    made = list[datetime]()
 
-    @app.handler("tell", pull="gpu")
+    @app.handler("tell")
     def tell() -> None: ...
 
     @app.handler("render")
     def render() -> Done:
-        return Done("it", then=[TaskDraft.of(id="next", owner="ada", handler="tell")])
+        made.append(harness.sim.now + MINUTE)
+        when = {"schedule": made[-1], "expected_duration": MINUTE, "labels": ["a=b"]}
+        return Done("it", then=[TaskDraft.of(id="next", owner="ada", handler=handler, **when)])
 
-    task = harness.offer("render")
-    harness.work()
-    record = harness.record(task)
-    created = [each.id for each in app.tasks().items if each.id != task.id]
-    if harness.kind == "store":
-        assert (record.status, created) == ("SUCCEEDED", ["next"])
-    else:
-        assert (record.status, created) == ("FAILED", [])
-        assert "follow-ups, which a worker at the API may not create" in str(record.attempts[-1].error)
+    for _ in range(2):
+        task = harness.offer("render")
+        harness.work()
+        record = harness.record(task)
+        created = [each for each in app.tasks().items if each.handler != "render"]
+        if handler == "tell":
+            (follow_up,) = created
+            assert (record.content, follow_up.id, follow_up.schedule.first()) == ("it", "next", made[-1])
+            assert (follow_up.expected_duration, follow_up.labels) == (MINUTE, ("a=b",))
+        else:
+            assert (record.status, created) == ("FAILED", [])
+            assert "then.0.handler: there is no handler named 'unknown'" in str(record.attempts[-1].error)
+        harness.sim.advance(SECOND)
 
 
 class Unusual(BaseException):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cloudsched.domain.transitions.notices import InboxMessage
+    from cloudsched.domain.transitions.task_draft import TaskDraft
 
 log: Final = own_logger(__name__)
 
@@ -129,6 +130,7 @@ class WorkerOperations:
         status: Literal["SUCCEEDED", "CANCELLED"] = "SUCCEEDED",
         message: str | None = None,
         notices: Iterable[InboxMessage] = (),
+        then: Iterable[TaskDraft] = (),
         silent: bool = False,
         progress: Iterable[ProgressNote | str] | None = None,
         queries: int = 0,
@@ -143,6 +145,7 @@ class WorkerOperations:
             status: CANCELLED if there was nothing left to do. Then leave out `content` and `notices`.
             message: The reason why it is CANCELLED.
             notices: Messages for the owner's inbox.
+            then: Follow-ups, which are created with the success or not at all. They are of the task's owner.
             silent: True if the result is recorded and not delivered. Notices are.
             progress: As for `heartbeat`.
             queries: The number of queries that the attempt used.
@@ -151,7 +154,7 @@ class WorkerOperations:
 
         Raises:
             LeaseLost: The lease has ended, and the result is discarded.
-            InvalidInput: The result cannot be stored. Nothing was changed.
+            InvalidInput: The result cannot be stored, or a follow-up is refused. Nothing was changed.
             NotFound: The task was deleted.
         """
         fields = to_wire_fields(
@@ -163,6 +166,7 @@ class WorkerOperations:
         more: dict[str, Any] = {
             "status": status,
             "notices": messages or None,
+            "then": [each.model_dump(mode="json", by_alias=True, exclude_unset=True) for each in then] or None,
             "silent": silent or None,
             **texts,
         }

@@ -1,7 +1,7 @@
 """Work claimed through the HTTP API: the worker needs only a key or a token, and no Google package is imported.
 
 Durable handlers do not work here, since their journal is written to the store. `ctx.step` and its like raise an error
-that says so. Nor may a handler return follow-ups: the app's own code may create tasks, but a worker's key may not.
+that says so.
 """
 
 from __future__ import annotations
@@ -48,11 +48,6 @@ _TASK_FIELDS = frozenset(field.alias for field in Task.model_fields.values())
 """The fields of a task. The API shows more than these, and a newer API may show still more."""
 _EXECUTION_FIELDS = frozenset(field.alias for field in Execution.model_fields.values())
 """The fields of an execution's record, of which the API shows more, too."""
-
-_NO_FOLLOW_UPS = (
-    "It returned follow-ups, which a worker at the API may not create: only the app's own code may. Serve this queue "
-    "with a worker at the store, or create the tasks through the API with a key that may create tasks."
-)
 
 
 class ServerClock:
@@ -180,10 +175,7 @@ class ApiWork(ClaimedWork):
         span = Tracer().span(f"handler {self.task.handler}", execution_id=self.run.execution_id, taskId=self.task.id)
         with span, self._log:
             registry = self._source.registry
-            report = yield from call_handler(registry, registry.find(self.task.handler), self._context)
-        if isinstance(report.outcome, Done) and report.outcome.then:
-            return replace(report, outcome=Fail(_NO_FOLLOW_UPS), notices=())
-        return report
+            return (yield from call_handler(registry, registry.find(self.task.handler), self._context))
 
     def finish(self, report: AttemptReport) -> bool:
         """Report the outcome to the API, unless it has answered. A result that the API rejects fails the attempt."""
@@ -238,8 +230,8 @@ class ApiWork(ClaimedWork):
         }
 
         match report.outcome:
-            case Done(content, silent=silent):
-                return client.complete(claim, content, notices=report.notices, silent=silent, **usage)
+            case Done(content, then, silent):
+                return client.complete(claim, content, notices=report.notices, then=then, silent=silent, **usage)
             case Cancel(reason):
                 return client.complete(claim, status="CANCELLED", message=reason, **usage)
             case Retry(reason, after):

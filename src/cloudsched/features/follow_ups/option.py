@@ -7,6 +7,9 @@ are sent after the commit. The sweep sends those that a crash or an unavailable 
 
 If one of them is refused, none is created and the occurrence has failed: a later attempt would return the
 same.
+
+Those that a worker at the API reports are for its task's owner, and may be what whoever asked for the task could
+ask for: a worker's key is not trusted as handlers are. They edit only their own task, and what runs have made.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.child_tasks import ChildTasks
@@ -38,28 +42,35 @@ class FollowUps(Option):
 
     _engine: EngineContext
 
-    def on_outcome(self, commit: Commit, run: Run, _report: AttemptReport, now: datetime) -> Commit:
+    def on_outcome(self, commit: Commit, run: Run, report: AttemptReport, now: datetime) -> Commit:
         """Return the commit with the follow-ups. Raises InvalidInput if one of them is refused."""
         assert commit.base is not None  # noqa: S101 - an attempt is of a task that was read
         task = commit.base.task
-        planned = _plan(self._engine, task, run, commit.drafts)
+        planned = _plan(self._engine, task, run, commit.drafts, is_reported=report.ended_by is not None)
         if commit.effects.is_repeat:
             planned.reload()
         changed, writes = planned.apply(commit, task.find_run(run.execution_id), now)
         return changed.having(others=(*changed.others, *writes))
 
 
-def _plan(engine: EngineContext, task: Task, run: Run, drafts: Sequence[TaskDraft]) -> PlannedTasks:
+def _plan(
+    engine: EngineContext, task: Task, run: Run, drafts: Sequence[TaskDraft], *, is_reported: bool
+) -> PlannedTasks:
     """Return an execution's follow-ups, checked like tasks that the app's own code creates.
 
-    Raises InvalidInput.
+    If they are reported by a worker, they are checked like those of whoever asked for the task. Raises InvalidInput.
     """
     from cloudsched.engine.handlers.validation import validate_draft  # noqa: PLC0415 - few successes have any
 
+    is_users = is_reported and (task.as_begun(run).is_for_user or run.defined_by is Requesters.USERS)
+    requesters = Requesters.USERS if is_users else Requesters.SERVERS
+    if is_users and (room := engine.quotas().count_room(task.owner, len(drafts))) < len(drafts):
+        raise InvalidInput("then", f"has {len(drafts)} tasks, and their owner has room for {room}", "Leave some out.")
     planned = dict[str, TaskDraft]()
     for number, draft in enumerate(drafts):
         try:
-            valid = validate_draft(draft, engine.registry, engine.settings.retention, Requesters.SERVERS)
+            own = _make_own(draft, task, is_users=is_users) if is_reported else draft
+            valid = validate_draft(own, engine.registry, engine.settings.retention, requesters)
         except InvalidInput as error:
             raise _within(number, error) from error
         if valid.schedule is not None and valid.schedule.follows_owner:  # a commit cannot link it to its owner
@@ -76,7 +87,22 @@ def _plan(engine: EngineContext, task: Task, run: Run, drafts: Sequence[TaskDraf
                 "Give it once.",
             )
         planned[task_id] = valid.model_copy(update={"id": task_id})
-    return PlannedTasks(tuple(planned.values()), engine, run.execution_id)
+    made_for = task if is_reported else None
+    return PlannedTasks(tuple(planned.values()), engine, run.execution_id, made_for, is_users=is_users)
+
+
+def _make_own(draft: TaskDraft, task: Task, *, is_users: bool) -> TaskDraft:
+    """Return a worker's follow-up as one of its task's owner, with an id of that owner's if a user asked for the task.
+
+    Raises InvalidInput for another owner's.
+    """
+    if draft.owner != task.owner and "owner" in draft.model_fields_set:
+        raise InvalidInput("owner", f"is {draft.owner!r}, and not that of the task", "Leave it out.")
+    changes: dict[str, object] = {"owner": task.owner}
+    if is_users and draft.id not in {None, task.id}:
+        prefix = owner_id_prefix(task.owner)
+        changes["id"] = prefix + str(draft.id).removeprefix(prefix)
+    return draft.model_copy(update=changes)
 
 
 class PlannedTasks:
@@ -85,8 +111,19 @@ class PlannedTasks:
     At first each is taken to be new, so that the usual case reads nothing. After a conflict they are read.
     """
 
-    def __init__(self, drafts: tuple[TaskDraft, ...], engine: EngineContext, execution_id: str) -> None:
+    def __init__(
+        self,
+        drafts: tuple[TaskDraft, ...],
+        engine: EngineContext,
+        execution_id: str,
+        made_for: Task | None,
+        *,
+        is_users: bool,
+    ) -> None:
         self._drafts = drafts
+        self._made_for = made_for
+        """The task whose worker reports them. None if its handler has returned them here."""
+        self._author = Requesters.USERS if is_users else None
         self._execution_id = execution_id
         self._engine = engine
         self._child_tasks = ChildTasks(engine)
@@ -125,7 +162,8 @@ class PlannedTasks:
         if existing is None:
             try:
                 self._engine.quotas().require_run_room(draft.owner, after, self._execution_id)
-                new = new_task(draft, now, lead, is_made_by_run=True)
+                new = new_task(draft, now, lead, is_made_by_run=True, defined_by=self._author)
+                self._require_interval(new, now)
                 return [TaskWrite(self._engine.usage_limit().prepare(new, now, after))]
             except InvalidInput:  # it may be a repetition, whose instant has passed
                 existing = self._load(str(draft.id))
@@ -140,12 +178,21 @@ class PlannedTasks:
         return [TaskWrite(task, existing, edit.executions)]
 
     def _edit(self, task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Commit:
-        if task.owner != draft.owner:
-            raise InvalidInput("id", f"is taken: {task.id!r} belongs to {task.owner!r}", "Choose another id.")
+        made_for = self._made_for
+        is_its_own = made_for is None or task.id == made_for.id or (task.is_made_by_run and task.parent is None)
+        if task.owner != draft.owner or (made_for and not (is_its_own and task.defined_by is self._author)):
+            whose = "this run may not edit" if made_for else f"belongs to {task.owner!r}"
+            raise InvalidInput("id", f"is taken: {task.id!r} is a task that {whose}", "Choose another id.")
         from cloudsched.domain.transitions.edits import edit_or_restart, require_same_handler  # noqa: PLC0415 - the same
 
         require_same_handler(task, draft, self._engine.registry)
-        return edit_or_restart(task, draft, now, lead, defined_by=None)
+        edit = edit_or_restart(task, draft, now, lead, defined_by=self._author)
+        self._require_interval(edit.task, now)
+        return edit
+
+    def _require_interval(self, task: Task, now: datetime) -> None:
+        if self._author is not None:
+            self._engine.quotas().require_interval(task.schedule, now)
 
     def _load(self, task_id: str) -> VersionedTask | None:
         stored = self._engine.store.load(task_id)

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease, ProgressNote, Run, lease_fingerprint
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.handlers.context import LeaseRenewal
 from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
+from cloudsched.errors import LeaseLost, NotFound, QueueUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,13 +112,8 @@ class WorkerClaims:
         """Commit how an attempt ended and dispatch what follows. Safe to repeat: the first report counts.
 
         If the report has no progress, that of the heartbeats stays, and so do the lines that the claim
-        has logged. It may have no follow-ups, for which a lease token is not enough. Raises InvalidInput,
-        LeaseLost or NotFound.
+        has logged. If a follow-up is refused, nothing is changed. Raises InvalidInput, LeaseLost or NotFound.
         """
-        if isinstance(report.outcome, Done) and report.outcome.then:
-            raise InvalidInput(
-                "then", "cannot be given with a lease token", "Only the app's own code creates follow-ups."
-            )
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))

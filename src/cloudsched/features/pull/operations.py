@@ -8,6 +8,7 @@ shown nor logged.
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -21,7 +22,8 @@ from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION,
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, go_on
-from cloudsched.engine.execution.call import to_outcome, truncate_error, truncate_text
+from cloudsched.domain.transitions.task_draft import TaskDraft
+from cloudsched.engine.execution.call import MAX_FOLLOW_UPS, to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import (
     MAX_NOTICES,
     MAX_PROGRESS_NOTES,
@@ -43,7 +45,7 @@ from cloudsched.web.auth.roles import Right, Role
 from cloudsched.web.waiting_room import try_until_found
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from werkzeug.wrappers import Response
 
@@ -175,6 +177,12 @@ class CompleteRequest(AttemptUsage):
     """True if the result is recorded and not delivered. Notices are."""
     notices: Annotated[tuple[NoticeItem, ...], Field(max_length=MAX_NOTICES)] = ()
     """Messages for the owner's inbox, if the run ``SUCCEEDED``."""
+    then: Annotated[tuple[dict[str, Any], ...], Field(max_length=MAX_FOLLOW_UPS)] = ()
+    """Each is a ``NewTask``: tasks that are created with the success, or not at all.
+
+    They have the owner of the run's task, and are what whoever asked for that task may ask for. If one of them is
+    refused, nothing has changed, and you may complete the run without it.
+    """
     message: str | None = None
     """The reason why the run is ``CANCELLED``. Truncated to 2,000 bytes of UTF-8."""
 
@@ -306,12 +314,13 @@ def complete(call: ApiCall, body: CompleteRequest) -> Response:
 
     Safe to repeat: the first report counts. 409 `lease-lost` means that the run is no longer yours.
     """
-    answer: Cancel | Done = Done(body.content, silent=body.silent)
+    answer: Cancel | Done
     if body.status == "CANCELLED":
-        _require_absent(body, ("content", "notices"), "An execution that is CANCELLED has none.")
+        _require_absent(body, ("content", "notices", "then"), "An execution that is CANCELLED has none.")
         answer = Cancel(body.message or "Cancelled by its worker.")
     else:
         _require_absent(body, ("message",), "It says why an execution is CANCELLED.")
+        answer = Done(body.content, _parse_follow_ups(body), body.silent)
     outcome = to_outcome(answer, call.app.container.clock.now())
     return _respond(call, _finish(call, body, outcome=outcome, notices=_parse_notices(body)))
 
@@ -429,11 +438,25 @@ def _parse_log(call: ApiCall, logs: LogReport | None) -> RunLog | None:
 def _parse_notices(body: CompleteRequest) -> tuple[Any, ...]:
     notices = []
     for number, notice in enumerate(body.notices):
-        try:
+        with _placed(f"notices.{number}"):
             notices.append(truncate_notice(notice.title, notice.body))
-        except InvalidInput as error:
-            raise InvalidInput(f"notices.{number}.{error.field}", error.problem, error.hint) from error
     return tuple(notices)
+
+
+def _parse_follow_ups(body: CompleteRequest) -> tuple[TaskDraft, ...]:
+    drafts = []
+    for number, content in enumerate(body.then):
+        with _placed(f"then.{number}"):
+            drafts.append(TaskDraft.from_wire(content))
+    return tuple(drafts)
+
+
+@contextmanager
+def _placed(place: str) -> Iterator[None]:
+    try:
+        yield
+    except InvalidInput as error:
+        raise type(error)(f"{place}.{error.field}", error.problem, error.hint) from error
 
 
 def _require_absent(body: HeartbeatRequest, names: Sequence[str], hint: str) -> None:

@@ -278,6 +278,7 @@ def build_components(requests: Collection[type[BaseModel]]) -> Json:
     schemas |= _name_closed_sets(schemas)
 
     schemas["BatchCreateRequest"]["properties"]["tasks"]["items"] = ref("NewTask")
+    schemas["CompleteRequest"]["properties"]["then"]["items"] = ref("NewTask")
     schemas["Problem"]["properties"]["readings"]["items"] = ref("ScheduleReading")
     schemas["ReportedTask"] = _reported_task_schema(schemas["Task"])
     schemas["FailedTask"] = _failed_task_schema(schemas["ReportedTask"])

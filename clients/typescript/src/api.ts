@@ -405,6 +405,8 @@ export interface ClaimRequest {
   limit?: number;
   /** The longest to wait for work if there is none. In seconds. Default: `0.0`. */
   wait?: number;
+  /** Claim a run of this task only, which waits in the queue. If it is taken, over or not for this worker, that is the answer: 409, or 404 for one that it may not see. */
+  taskId?: string | null;
 }
 
 /** What keeps many tasks from running at once, in the sentence of their explanations. */
@@ -444,6 +446,8 @@ export interface CompleteRequest {
   silent?: boolean;
   /** Messages for the owner's inbox, if the run `SUCCEEDED`. */
   notices?: Array<NoticeItem>;
+  /** Each is a `NewTask`: tasks that are created with the success, or not at all. They have the owner of the run's task, and are what whoever asked for that task may ask for. If one of them is refused, nothing has changed, and you may complete the run without it. */
+  then?: Array<NewTask>;
   /** The reason why the run is `CANCELLED`. Truncated to 2,000 bytes of UTF-8. */
   message?: string | null;
 }
@@ -3455,6 +3459,8 @@ export interface ListQueuedTasksQuery {
   pageToken?: string;
   /** Only items of this owner. */
   owner?: string;
+  /** Only tasks that require this skill, or none. All if omitted. */
+  skill?: string;
 }
 
 /** List the workers that have asked for work in the last day. */

@@ -18,8 +18,8 @@ FOLLOWED = {"tell", "bank", "pay"}
 def app() -> App:
     """Handlers: work of workers and what may follow it, of which users may not name ``pay``."""
     app = App(Settings())
-    for name, options in {"paint": {"pull": "gpu"}, "tell": {}}.items():
-        app.handler(name, access="users", **options)(lambda: None)
+    app.handler("paint", access="users", pull="gpu")(lambda: None)
+    app.handler("tell", access="users")(lambda: None)
     app.handler("pay")(lambda: None)
     return app
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 
 import pytest
@@ -48,27 +47,6 @@ def test_the_list_leads_to_the_count(ui: str, label: str) -> None:
         assert text.count('form="bulk" name="ids"') == 3
 
 
-def test_what_matches_is_counted_asked_and_done(stack: Stack, ui: str, label: str) -> None:
-    """The button carries the number; a task of its own does it; sending twice starts one."""
-    page = get(f"{ui}/bulk", action="pause", label=label)
-    assert "<h1>Pause 3 tasks?</h1>" in page.text
-    assert ">Pause 3 tasks</button>" in page.text
-    assert "include calls" in page.text, "the list hides calls, and the number has them"
-    assert statuses(stack, label) == ["ACTIVE"] * 3
-    form = read_hidden(page.text)
-    first, second = (post(f"{ui}/bulk", form) for _ in range(2))
-    assert first.status_code == 200, first.text
-    assert "<h1>Pause tasks with label" in first.text
-    run = first.url.split("/")[-1].partition("?")[0]
-    stack.clock.now()
-    send(f"{stack.url}/dev/clock", {"advance": "PT10S"})
-    assert statuses(stack, label) == ["PAUSED"] * 3
-    assert get(f"{stack.url}/v1/tasks/{run}").status_code == 200
-    assert second.status_code in {200, 412}
-    if second.status_code == 200:
-        assert second.url == first.url
-
-
 def test_an_action_is_named_in_words(stack: Stack, ui: str) -> None:
     """On its page and in the list: its filters are those of the API, with an ISO instant and a status in capitals."""
     body = {"action": "PAUSE", "filter": {"status": "ACTIVE", "dueFrom": "2041-01-01T00:00:00Z"}}
@@ -101,24 +79,3 @@ def test_a_count_that_stopped_is_the_least(count: int, words: str) -> None:
     page = bulk_view.build(found, visit())
     assert (page["title"], page["mayConcern"]) == (words, True)
     assert not bulk_view.build({**found, "count": 0, "isAtLeast": False}, visit())["mayConcern"]
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        {},
-        {"action": "explode", "owner": "ada"},
-        {"action": "delete"},
-        {"action": "delete", "q": "words of a search"},
-        {"action": "delete", "status": "NOPE"},
-        {"action": "delete", "ids": "../x"},
-    ],
-)
-def test_what_cannot_be_meant_is_refused(stack: Stack, ui: str, query: dict[str, str]) -> None:
-    """No filter is not every task: neither as a question nor as an order."""
-    before = len(get(f"{stack.url}/v1/tasks", pageSize="500").json()["tasks"])
-    page = get(f"{ui}/bulk", **query)
-    assert page.status_code == 400
-    assert not re.search(r"Traceback|<button[^>]*>Delete", page.text)
-    assert post(f"{ui}/bulk", {**query, "count": str(before), "typed": str(before)}).status_code == 400
-    assert len(get(f"{stack.url}/v1/tasks", pageSize="500").json()["tasks"]) == before

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.authorities import A_USER, with_authority
-from tests.web.callers import DAY
+from tests.web.callers import DAY, make_keys
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request, Response
 
@@ -45,7 +45,6 @@ from cloudsched.people.wiring import PeopleWiring
 from cloudsched.scripts.stored_scripts import Scripts
 from cloudsched.scripts.wiring import ScriptsWiring
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
@@ -99,9 +98,8 @@ def _wait(ctx: Context) -> list[Any]:
 
 
 @cache
-def _keys() -> tuple[dict[str, str], tuple[str, ...]]:
-    made = {name: create_key(name, *role) for name, role in PEOPLE.items()}
-    return {name: key for name, (key, _) in made.items()}, tuple(str(entry) for _, entry in made.values())
+def _keys() -> tuple[dict[str, str], Access]:
+    return make_keys(PEOPLE, max_active_tasks=MOST_TASKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,10 +331,10 @@ class Worlds:
         self._unused.clear()
 
     def _make(self, origin: str, state: str) -> tuple[World, Target, tuple[Any, ...]]:
-        access, model = Access(api_keys=_keys()[1], max_active_tasks=MOST_TASKS), Model()
+        model = Model()
         made = Simulation(
             self._apps.pop() if self._apps else make_app(),
-            access=access,
+            access=_keys()[1],
             public_url="https://api.example",
             language_model=model,
             assistant=AssistantSettings(is_on=True),

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from tests import greeting_app
 from tests.harness import LocalClient
-from werkzeug.test import Client, TestResponse
+from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Context, Schedule
@@ -63,9 +63,9 @@ def open_api(app: App, serve: Callable[[App, Request], Response] = serve_api) ->
     return ApiClient(Request.application(lambda request: serve(app, request)))
 
 
-def make_keys(people: Mapping[str, tuple[Role, str | None]], **limits: Any) -> tuple[dict[str, str], Access]:
+def make_keys(people: Mapping[str, tuple[Any, ...]], **limits: Any) -> tuple[dict[str, str], Access]:
     """Return a key for each caller, and the access that accepts them."""
-    made = {name: create_key(name, role, owner) for name, (role, owner) in people.items()}
+    made = {name: create_key(name, *each) for name, each in people.items()}
     return {name: key for name, (key, _) in made.items()}, Access(
         api_keys=tuple(str(kept) for _, kept in made.values()), **limits
     )
@@ -114,7 +114,7 @@ class ApiWorld:
         self.sim = sim
         self._keys = keys
         self.while_running: Callable[[Context], object] = lambda _: None
-        self._client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        self._client = open_api(sim.app)
 
     def ask(
         self, who: str, path: str, body: object = None, method: str = "POST", headers: dict[str, str] | None = None
@@ -122,7 +122,7 @@ class ApiWorld:
         """Send a request with a caller's credential."""
         content: dict[str, Any] = {} if body is None else {"json": body}
         named = {"X-Api-Key": self._keys[who], **(headers or {})}
-        return cast("Answer", self._client.open(path, method=method, headers=named, **content))
+        return self._client.open(path, method=method, headers=named, **content)
 
     def ask_with(self, path: str, headers: dict[str, str]) -> Answer:
         """GET with credentials of the test's own."""

@@ -12,10 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from pydantic import BaseModel
-from tests.harness import LocalClient
-from tests.web.callers import RoleHarness, open_roles
+from tests.web.callers import RoleHarness, open_api, open_roles
 from werkzeug.test import TestResponse
-from werkzeug.wrappers import Request
 
 from cloudsched import App, AsyncContext, Context, EventTimedOut, Schedule, Task
 from cloudsched.config.settings import Settings
@@ -112,7 +110,7 @@ def find_listed(roles: RoleHarness, who: str = "bob", owner: str = "bob") -> str
 def tap(
     roles: RoleHarness, path: str, decision: str = "approve", *, body: str | None = None, **form: str
 ) -> TestResponse:
-    client = LocalClient(Request.application(lambda request: serve_links(roles.sim.app, request)))
+    client = open_api(roles.sim.app, serve_links)
     data = {"decision": decision, **form} if body is None else body
     return client.post(path, data=data, content_type="application/x-www-form-urlencoded")
 
@@ -494,7 +492,7 @@ def test_the_public_function_answers_without_the_secret(roles: RoleHarness, capl
     public = App(
         Settings(public_url="https://api.example"), store=sim.app.container.store, clock=sim.clock, dispatcher=sim.queue
     )
-    client = LocalClient(Request.application(lambda request: serve_links(public, request)))
+    client = open_api(public, serve_links)
     assert "Approved" in client.post(path, data={"decision": "approve"}).text
     assert not [each for each in caplog.records if getattr(each, "action", "") == "deferred"]
     sim.advance(2 * MINUTE)

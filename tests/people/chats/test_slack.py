@@ -10,12 +10,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from tests.harness import LocalClient
 from tests.people.chats.conftest import SECRET, Service, ask, find_account, find_question, find_result
 from tests.people.senders.messages import make_message
-from tests.web.callers import RoleHarness
+from tests.web.callers import RoleHarness, open_api
 from werkzeug.test import TestResponse
-from werkzeug.wrappers import Request
 
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
@@ -37,7 +35,7 @@ def write(user: object, question: str, action: str = "approve") -> str:
 
 
 def post(roles: RoleHarness, body: str, headers: dict[str, str] | None = None) -> TestResponse:
-    client = LocalClient(Request.application(lambda request: serve_links(roles.sim.app, request)))
+    client = open_api(roles.sim.app, serve_links)
     signed = sign(body, str(int(roles.sim.now.timestamp()))) if headers is None else headers
     kind = "application/x-www-form-urlencoded"
     return client.post("/v1/links/slack", data=body, headers=signed, content_type=kind)

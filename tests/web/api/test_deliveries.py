@@ -104,12 +104,26 @@ def list_deliveries(roles: RoleHarness, task: Task, name: str = "ada") -> Any:  
     return roles.fetch(name, f"/v1/tasks/{task.id}/executions/{execution.id}/deliveries")
 
 
-def test_an_execution_says_how_far_its_deliveries_have_come(roles: RoleHarness) -> None:
-    """From the first try to the answer of the other side; nobody else sees it."""
-    task, _ = make_delivery(roles)
+def list_sent(roles: RoleHarness, who: str, query: str = "") -> list[dict[str, Any]]:
+    return list(roles.fetch(who, f"/v1/deliveries{query}")["deliveries"])
+
+
+def test_deliveries_say_how_far_they_have_come(roles: RoleHarness) -> None:
+    """From the first try to the answer of the other side, with the execution and in lists; nobody else sees them.
+
+    What fails is in the list of all owners until it is sent; users see their own.
+    """
+    task, delivery = make_delivery(roles)
     (waiting,) = list_deliveries(roles, task)["deliveries"]
     assert waiting.items() >= {"channel": "EMAIL", "status": "RETRYING", "attempts": 1}.items()
     assert "lets it fail" in waiting["reason"]
+    (failing,) = list_sent(roles, "admin")
+    assert (failing["id"], failing["owner"], failing["taskId"]) == (delivery.id, "ada", task.id)
+    assert (failing["channel"], failing["status"]) == ("EMAIL", "RETRYING")
+    assert failing["nextAttemptAt"] > failing["createdAt"]
+    assert list_sent(roles, "ada") == list_sent(roles, "admin", "?owner=ada") == [failing]
+    assert list_sent(roles, "eve") == []
+    assert roles.ask("eve", "GET", "/v1/deliveries?owner=ada").status_code == 403
     roles.sim.channel("EMAIL").is_down = False
     roles.sim.advance(HOUR)
     (sent,) = list_deliveries(roles, task)["deliveries"]
@@ -119,27 +133,8 @@ def test_an_execution_says_how_far_its_deliveries_have_come(roles: RoleHarness) 
     assert list_deliveries(roles, task, "eve")["status"] == 404
     missing = roles.ask("ada", "GET", f"/v1/tasks/{task.id}/executions/20260101T090000Z/deliveries")
     assert missing.status_code == 404
-
-
-def list_sent(roles: RoleHarness, who: str, query: str = "") -> list[dict[str, Any]]:
-    return list(roles.fetch(who, f"/v1/deliveries{query}")["deliveries"])
-
-
-def test_what_was_sent_to_somebody_is_listed_with_its_result(roles: RoleHarness) -> None:
-    """To its owner and to servers; what fails is in the list of all owners until it is sent; users see their own."""
-    task, delivery = make_delivery(roles)
-    (failing,) = list_sent(roles, "admin")
-    assert (failing["id"], failing["owner"], failing["taskId"]) == (delivery.id, "ada", task.id)
-    assert failing["status"] == "RETRYING"
-    assert failing["channel"] == "EMAIL"
-    assert failing["nextAttemptAt"] > failing["createdAt"]
-    assert list_sent(roles, "ada") == list_sent(roles, "admin", "?owner=ada") == [failing]
-    assert list_sent(roles, "eve") == []
-    assert roles.ask("eve", "GET", "/v1/deliveries?owner=ada").status_code == 403
-    roles.sim.channel("EMAIL").is_down = False
-    roles.sim.advance(HOUR)
-    (sent,) = list_sent(roles, "ada")
-    assert sent["status"] == "SENT"
-    assert "sentAt" in sent
-    assert "nextAttemptAt" not in sent
+    (listed,) = list_sent(roles, "ada")
+    assert listed["status"] == "SENT"
+    assert "sentAt" in listed
+    assert "nextAttemptAt" not in listed
     assert list_sent(roles, "admin") == []

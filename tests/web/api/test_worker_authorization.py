@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.authorities import as_user
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
-from tests.web.callers import ERROR, MINUTE, VERBS, Answer, RoleHarness, run_path
+from tests.web.callers import ERROR, MINUTE, VERBS, Answer, RoleHarness, make_keys, run_path
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -17,7 +17,7 @@ from cloudsched.cli.main import cloudsched
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import Authenticator, create_key
+from cloudsched.web.auth.authentication import Authenticator
 from cloudsched.web.auth.roles import Caller, Role
 
 QUEUES = ("gpu", "render", "mail")
@@ -71,9 +71,8 @@ def app() -> App:
 
 @pytest.fixture
 def worker_roles(simulate: Callable[..., Simulation]) -> WorkerRoleHarness:
-    made = {name: create_key(name, *rest) for name, rest in WORKERS.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
-    return WorkerRoleHarness(sim, {name: key for name, (key, _) in made.items()})
+    keys, access = make_keys(WORKERS)
+    return WorkerRoleHarness(simulate(access=access), keys)
 
 
 def is_visible(who: str, task_id: str) -> bool:

@@ -126,18 +126,6 @@ def test_nobody_else_finds_or_answers_the_question(roles: RoleHarness) -> None:
     assert forged.status_code == 403
 
 
-def test_a_server_answers_for_a_person_whom_it_has_authenticated(roles: RoleHarness) -> None:
-    """As a page behind the link in a mail does. The record names both."""
-    task_id = create(roles)
-    (question,) = find_questions(roles, "bob", "bob")
-    path, body = f"/v1/tasks/{task_id}/events/decision", {"payload": {"approved": False}}
-    body["executionId"] = question["executionId"]
-    assert roles.ask("admin", "POST", path, body, **{"X-On-Behalf-Of": "bob"}).status_code == 204
-    roles.sim.advance(MINUTE)
-    (run,) = roles.sim.executions(task_id)
-    assert run.content["by"] == "user:bob"
-
-
 def test_an_answer_that_comes_too_late_is_told_so_as_one_to_no_task_is(roles: RoleHarness) -> None:
     """What is said does not tell a stranger which tasks there are."""
     create(roles)
@@ -174,23 +162,6 @@ def test_januarys_answer_never_approves_february(roles: RoleHarness) -> None:
     assert answer(roles, "bob", february, executionId=february["executionId"]).status_code == 204
     roles.sim.advance(MINUTE)
     assert [each.content == "late" for each in roles.sim.executions(task_id)].count(True) == 1
-
-
-@pytest.mark.parametrize("sender", ["owner", "admin"])
-def test_the_authors_of_a_run_are_those_who_answer_it(app: App, roles: RoleHarness, sender: str) -> None:
-    """A user's answer makes the run's result a user's; a server's answer leaves it the server's."""
-
-    @app.handler("plain")
-    def wait(ctx: Context) -> object:
-        return ctx.wait_for("answer")
-
-    task_id = roles.task("ada", handler="plain", payload={}, schedule={"at": START.isoformat()})
-    roles.sim.advance(MINUTE)
-    who = {"owner": "ada", "admin": "admin"}[sender]
-    assert roles.ask(who, "POST", f"/v1/tasks/{task_id}/events/answer", {"payload": 1}).status_code == 200
-    roles.sim.advance(MINUTE)
-    (run,) = roles.sim.executions(task_id)
-    assert run.defined_by == ("users" if sender == "owner" else None)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,21 @@ def envelope(name: str, at: datetime = NOW) -> QueueMessage:
     return QueueMessage(name, at, name.encode(), "token")
 
 
+def send(dispatcher: InProcessDispatcher, count: int) -> None:
+    """Create dispatches with the names of numbers from 1 on, all due."""
+    for number in range(1, count + 1):
+        dispatcher.create(envelope(str(number)))
+
+
+def settle(dispatcher: InProcessDispatcher) -> None:
+    wait_until(lambda: dispatcher.pending == 0, "all are accepted")
+
+
+def serve(deliver: Callable[[bytes, str], object], workers: int = 1) -> InProcessDispatcher:
+    """Return a queue on the real clock, for deliveries of one step."""
+    return InProcessDispatcher(SystemClock(), in_steps(deliver), workers=workers)
+
+
 def collector(count: int) -> tuple[list[tuple[datetime, bytes]], threading.Event, Callable[[bytes, str], None]]:
     received: list[tuple[datetime, bytes]] = []
     done = threading.Event()
@@ -79,9 +94,8 @@ def test_a_handler_cannot_end_a_worker_thread() -> None:
             raise SystemExit
         done.set()
 
-    with InProcessDispatcher(SystemClock(), in_steps(deliver), workers=1) as dispatcher:
-        for number in range(3):
-            dispatcher.create(envelope(str(number)))
+    with serve(deliver) as dispatcher:
+        send(dispatcher, 3)
         assert done.wait(WAIT_SECONDS)
 
 
@@ -100,7 +114,7 @@ def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest() -> None:
             return False
         return True
 
-    dispatcher = InProcessDispatcher(SystemClock(), in_steps(deliver), workers=1)
+    dispatcher = serve(deliver)
     dispatcher.create(envelope("before the start"))
     dispatcher.start()
     assert began.wait(WAIT_SECONDS)
@@ -124,7 +138,7 @@ def test_the_executor_may_close_its_own_queue() -> None:
         dispatcher.close()
         done.set()
 
-    dispatcher = InProcessDispatcher(SystemClock(), in_steps(deliver), workers=2)
+    dispatcher = serve(deliver, 2)
     dispatcher.start()
     dispatcher.create(envelope("one"))
     assert done.wait(WAIT_SECONDS)
@@ -134,15 +148,14 @@ def test_the_executor_may_close_its_own_queue() -> None:
 def test_a_limited_number_of_names_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_process_queue, "MAX_REMEMBERED_NAMES", 10)
     received, done, deliver = collector(30)
-    with InProcessDispatcher(SystemClock(), in_steps(deliver), workers=1) as dispatcher:
-        for number in range(30):
-            dispatcher.create(envelope(str(number)))
+    with serve(deliver) as dispatcher:
+        send(dispatcher, 30)
         assert done.wait(WAIT_SECONDS)
-        wait_until(lambda: dispatcher.pending == 0, "all are accepted")
-        dispatcher.create(envelope("29"))
-        dispatcher.create(envelope("0"))
+        settle(dispatcher)
+        dispatcher.create(envelope("30"))
+        dispatcher.create(envelope("1"))
         wait_until(lambda: len(received) == 31, "the name that was forgotten is delivered again")
-    assert received[30][1] == b"0"
+    assert received[30][1] == b"1"
 
 
 def test_one_call_after_the_other_uses_a_few_threads() -> None:
@@ -153,12 +166,12 @@ def test_one_call_after_the_other_uses_a_few_threads() -> None:
         threads.add(threading.get_ident())
         done.set()
 
-    with InProcessDispatcher(SystemClock(), in_steps(deliver), workers=64) as dispatcher:
+    with serve(deliver, 64) as dispatcher:
         for number in range(150):
             done.clear()
             dispatcher.create(envelope(str(number)))
             assert done.wait(WAIT_SECONDS)
-            wait_until(lambda: dispatcher.pending == 0, "it is accepted")
+            settle(dispatcher)
     assert len(threads) <= 16
 
 
@@ -177,9 +190,8 @@ def test_an_idle_thread_holds_nothing_of_its_last_call() -> None:
         return result
 
     with InProcessDispatcher(SystemClock(), plan, workers=4) as dispatcher:
-        for number in range(10):
-            dispatcher.create(envelope(str(number)))
-        wait_until(lambda: dispatcher.pending == 0, "all are accepted")
+        send(dispatcher, 10)
+        settle(dispatcher)
         wait_until(lambda: not any(each() for each in made), "nothing is held", 5)
 
 
@@ -197,7 +209,7 @@ def test_urgent_dispatches_come_first_and_then_those_due_earlier() -> None:
         if len(order) == 6:
             done.set()
 
-    with InProcessDispatcher(SystemClock(), in_steps(deliver), workers=1) as dispatcher:
+    with serve(deliver) as dispatcher:
         dispatcher.create(envelope("in progress"))
         assert began.wait(WAIT_SECONDS)
         for seconds, name in enumerate(("LOW", "NORMAL", "HIGH", "CRITICAL"), 1):
@@ -222,13 +234,13 @@ def test_while_threads_deliver_another_one_watches_the_time(monkeypatch: pytest.
         except threading.BrokenBarrierError as error:
             failures.append(error)
 
-    with InProcessDispatcher(SystemClock(), in_steps(deliver), workers=4) as dispatcher:
+    with serve(deliver, 4) as dispatcher:
         dispatcher.create(envelope("1"))
         dispatcher.create(envelope("2"))
         begin = datetime.now(UTC)
         dispatcher.create(envelope("3", begin + timedelta(milliseconds=20)))
         dispatcher.create(envelope("4", begin + timedelta(milliseconds=40)))
-        wait_until(lambda: dispatcher.pending == 0, "all are delivered")
+        settle(dispatcher)
     assert not failures
 
 
@@ -244,7 +256,7 @@ def test_what_could_not_be_queued_again_is_taken_again(monkeypatch: pytest.Monke
             raise ConnectionError
         deliver(body, token)
 
-    dispatcher = InProcessDispatcher(SystemClock(), in_steps(refuse), workers=2)
+    dispatcher = serve(refuse, 2)
     put, main = dispatcher._put, threading.current_thread()  # noqa: SLF001 - from inside
 
     def fail(pending: Any) -> None:  # noqa: ANN401 - handed on
@@ -255,7 +267,7 @@ def test_what_could_not_be_queued_again_is_taken_again(monkeypatch: pytest.Monke
     monkeypatch.setattr(dispatcher, "_put", fail)
     with dispatcher:
         dispatcher.create(envelope("one"))
-        wait_until(lambda: dispatcher.pending == 0, "it is given up")
+        settle(dispatcher)
         fails = False
         dispatcher.create(envelope("one"))
         assert done.wait(WAIT_SECONDS)
@@ -268,10 +280,9 @@ def test_a_call_that_takes_long_holds_up_nobody() -> None:
     met: list[int] = []
     deliver = in_steps(lambda _body, _token: met.append(meeting.wait()), "one handler")
     with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
-        for number in range(32):
-            dispatcher.create(envelope(str(number)))
+        send(dispatcher, 32)
         wait_until(lambda: len(met) == 32, "all of them were under way together")
-        wait_until(lambda: dispatcher.pending == 0, "all are accepted")
+        settle(dispatcher)
 
 
 def test_closing_waits_for_a_call_that_the_leading_thread_has_left() -> None:
@@ -318,10 +329,9 @@ def test_deliveries_that_are_due_together_commit_together() -> None:
     refused = [KeyError()]
     store.refuses = lambda number: refused.pop() if number == 7 and refused else None
     dispatcher = InProcessDispatcher(SystemClock(), store.deliver, workers=32, commit=store.commit)
-    for number in range(1, 33):
-        dispatcher.create(envelope(str(number)))
+    send(dispatcher, 32)
     with dispatcher:
-        wait_until(lambda: dispatcher.pending == 0, "all are accepted")
+        settle(dispatcher)
     assert store.answers == {str(number).encode(): -number for number in range(1, 33)}
     assert [sorted(each) for each in store.groups] == [list(range(1, 33)), [7]]
 
@@ -345,10 +355,9 @@ def test_whatever_the_commits_raise_all_of_them_come_again(
         raise error
 
     dispatcher = InProcessDispatcher(SystemClock(), store.deliver, workers=4, commit=commit)
-    for number in range(1, 5):
-        dispatcher.create(envelope(str(number)))
+    send(dispatcher, 4)
     dispatcher.start()
-    wait_until(lambda: dispatcher.pending == 0, "all are accepted")
+    settle(dispatcher)
     assert dispatcher.stop(timedelta(seconds=WAIT_SECONDS))
     assert len(store.answers) == 4
 
@@ -385,10 +394,9 @@ def test_a_commit_does_not_wait_for_all_that_is_due() -> None:
     store = Committing()
     dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=4, commit=store.commit)
     dispatcher.create(envelope("commits"))
-    for number in range(1000):
-        dispatcher.create(envelope(str(number)))
+    send(dispatcher, 1000)
     with dispatcher:
-        wait_until(lambda: dispatcher.pending == 0, "all are accepted")
+        settle(dispatcher)
     assert len(passed) == 1001
     assert passed_before[0] < 10
 
@@ -408,10 +416,9 @@ def test_slow_handlers_are_called_before_all_are_committed() -> None:
 
     dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=32, commit=commit)
     dispatcher._slow["slow"] = float("inf"), 1.0  # noqa: SLF001 - as if one had taken long
-    for number in range(32):
-        dispatcher.create(envelope(str(number)))
+    send(dispatcher, 32)
     with dispatcher:
-        wait_until(lambda: dispatcher.pending == 0, "all are accepted")
+        settle(dispatcher)
     assert events == 4 * ["commit", *8 * ["call"]]
 
 
@@ -425,7 +432,7 @@ def test_closing_needs_a_thread_that_has_failed(monkeypatch: pytest.MonkeyPatch)
             raise ConnectionError
         deliver(body, token)
 
-    dispatcher = InProcessDispatcher(SystemClock(), in_steps(refuse), workers=1)
+    dispatcher = serve(refuse)
     put, main = dispatcher._put, threading.current_thread()  # noqa: SLF001 - from inside
 
     def fail(pending: Any) -> None:  # noqa: ANN401 - handed on
@@ -436,7 +443,7 @@ def test_closing_needs_a_thread_that_has_failed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(dispatcher, "_put", fail)
     dispatcher.start()
     dispatcher.create(envelope("refused"))
-    wait_until(lambda: dispatcher.pending == 0, "it is given up")
+    settle(dispatcher)
     dispatcher.create(envelope("one"))
     wait_until(lambda: dispatcher._calls, "it waits for a thread")  # noqa: SLF001 - from inside
     assert dispatcher.stop(timedelta(seconds=WAIT_SECONDS))
@@ -457,8 +464,7 @@ def test_the_first_long_call_of_a_name_says_so_at_once(monkeypatch: pytest.Monke
 
     dispatcher = InProcessDispatcher(SystemClock(), in_steps(deliver, "one handler"))
     with dispatcher:
-        for number in range(16):
-            dispatcher.create(envelope(str(number)))
+        send(dispatcher, 16)
         meeting.wait()
     assert len(leaders) == 1
 
@@ -490,7 +496,7 @@ def test_the_leader_calls_nothing_itself_while_nobody_could_relieve_it() -> None
         finally:
             handler.set()
             hook.set()
-        wait_until(lambda: dispatcher.pending == 0, "all are accepted")
+        settle(dispatcher)
 
 
 def test_a_call_that_begins_while_the_watching_thread_falls_asleep_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -522,7 +528,7 @@ def test_a_call_that_begins_while_the_watching_thread_falls_asleep_is_watched(mo
         dispatcher.create(envelope("slow"))
         assert is_called.wait(WAIT_SECONDS)
         dispatcher.create(envelope("quick"))
-        wait_until(lambda: dispatcher.pending == 0, "both are accepted")
+        settle(dispatcher)
     assert outcomes == [True]
 
 

@@ -42,9 +42,19 @@ def run(
         register_work_handler(app, call)
     with Simulation(app, replay=replay) as sim:
         task = create(app, **fields)
-        sim.run_until_idle(limit)
-        (execution,) = sim.executions(task.id)
-        return app.execution(task.id, execution.id)
+        return app.execution(task.id, run_to_end(sim, task, limit).id)
+
+
+def only_run(sim: Simulation, task: Task | str) -> Execution:
+    """Return the only execution of a task."""
+    (execution,) = sim.executions(task if isinstance(task, str) else task.id)
+    return execution
+
+
+def run_to_end(sim: Simulation, task: Task | str, limit: timedelta = DAY) -> Execution:
+    """Move the clock until nothing is left to do, or by `limit`, and return the only execution of a task."""
+    sim.run_until_idle(limit)
+    return only_run(sim, task)
 
 
 def elsewhere(do: Callable[..., T], *args: Any, **kwargs: Any) -> T:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, HOUR, Row, create, run
+from tests.engine.harness import DAY, HOUR, Row, create, run, run_to_end
 
 from cloudsched import App, AsyncApp, AsyncContext, CallFailed, Context, Execution, Retry, StepFailed, Task
 from cloudsched.engine.tracing import current_log_fields
@@ -82,8 +82,7 @@ def test_a_durable_handler_awaits_what_others_call(app: App, *, replay: bool) ->
         task = create(app)
         sim.advance(30 * HOUR)
         app.send_event(task.id, "go", {"by": "ada"})
-        sim.run_until_idle(10 * DAY)
-        (record,) = sim.executions(task.id)
+        record = run_to_end(sim, task, 10 * DAY)
         execution = app.execution(task.id, record.id)
         assert execution.status == "SUCCEEDED", execution.error
         content = dict(execution.content)

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, HOUR, create, run
+from tests.engine.harness import DAY, HOUR, create, run, run_to_end
 
 from cloudsched import App, AsyncContext
 from cloudsched.domain.documents.journal import StepKind
@@ -223,8 +223,7 @@ def test_code_that_asks_for_something_else_beside_others_is_told(app: App, *, re
         task = create(app)
         sim.advance(HOUR)
         names[:] = ["a", "other"]
-        sim.run_until_idle(3 * DAY)
-        (execution,) = sim.executions(task.id)
+        execution = run_to_end(sim, task, 3 * DAY)
     assert execution.error is not None
     assert execution.error.type == "JournalMismatch"
 

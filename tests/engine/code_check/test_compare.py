@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from pydantic import BaseModel
-from tests.engine.harness import MINUTE, SECOND
+from tests.engine.harness import MINUTE, SECOND, only_run
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.engine.code_check.compare import CodeReport, Mismatch
@@ -141,7 +141,7 @@ def run_history(seed: int) -> str:
         for _ in range(40):
             sim.advance(10 * MINUTE)
             send_all(app, task.id)
-        (ended,) = sim.executions(task.id)
+        ended = only_run(sim, task)
         fails = is_open and ended.error is not None and ended.error.type == "JournalMismatch"
         found = {each.cause for each in report.differences}
         assert found == ({Mismatch.STEPS} if fails else set()), (seed, ended.error, report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.engine.harness import DAY, Row, create, register_work_handler
+from tests.engine.harness import DAY, Row, create, register_work_handler, run_to_end
 
 from cloudsched import App, Context, Execution
 from cloudsched.testing import Simulation
@@ -44,8 +44,7 @@ class RetryHarness:
         register_work_handler(self.app, call)
         with Simulation(self.app) as sim:
             task = create(self.app, **{"retry": {"maxRetries": 0}, **fields})
-            sim.run_until_idle(10 * DAY)
-            (failed,) = sim.executions(task.id)
+            failed = run_to_end(sim, task, 10 * DAY)
             assert failed.status == "FAILED", failed
             self.effects.clear()
             self.broken.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Create, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Create, register_work_handler, run_to_end
 
 from cloudsched import App, Context, Task
 from cloudsched.errors import CallFailed
@@ -45,8 +45,7 @@ def test_a_manual_run_does_not_resolve_a_call(app: App, sim: Simulation, create:
     parent = create()
     sim.advance(MINUTE)
     app.trigger(call_id(app, parent))
-    sim.run_until_idle(366 * DAY)
-    (execution,) = sim.executions(parent.id)
+    execution = run_to_end(sim, parent, 366 * DAY)
     assert execution.content == "call"
 
 
@@ -79,6 +78,5 @@ def test_a_manual_retry_resolves_a_failed_call(app: App, sim: Simulation, create
     app.trigger(task_id)
     sim.advance(2 * DAY)
     app.send_event(parent.id, "go")
-    sim.run_until_idle()
-    (execution,) = sim.executions(parent.id)
+    execution = run_to_end(sim, parent)
     assert execution.content == "retried"

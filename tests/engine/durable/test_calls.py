@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_camel
-from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, Create, elsewhere, register_work_handler, run
+from tests.engine.harness import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SECOND,
+    Create,
+    elsewhere,
+    only_run,
+    register_work_handler,
+    run,
+    run_to_end,
+)
 
 from cloudsched import App, Context, RetryPolicy, Schedule
 from cloudsched.domain.documents import journal as limits
@@ -32,8 +43,7 @@ def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
         return finish(held, *arguments)
 
     monkeypatch.setattr(Attempt, "finish", finish_late)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert (execution.content, execution.finished_at) == ("fine", START)
 
 
@@ -65,8 +75,7 @@ def test_a_user_task_with_the_id_of_a_call_is_not_taken_for_the_call(app: App, s
     task = create(id="parent")
     taken = limits.call_id("parent", "20270101T000000Z", 1, 1)
     create(id=taken, owner="eve", handler="fine", schedule=Schedule.once(START + DAY))
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert execution.error
     assert taken in execution.error.message
 
@@ -87,7 +96,7 @@ def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(
     app.cancel(first.task.id)
     app.delete(second.task.id)
     sim.advance(MINUTE)
-    (execution,) = sim.executions(task.id)
+    execution = only_run(sim, task)
     assert execution.content == ["CANCELLED", "DELETED"]
 
 
@@ -110,8 +119,7 @@ def test_a_call_started_before_an_exception_is_made_once(
     task = create(retry=RetryPolicy(max_retries=retries))
     sim.advance(20 * SECOND)
     sim.queue.is_down = False
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     (made,) = app.tree(task.id).children
     assert (execution.status, did) == ("FAILED", [1])
     assert execution.error
@@ -131,8 +139,7 @@ def test_a_handler_that_fails_in_a_cancelled_task_makes_no_call(app: App, sim: S
 
     register_work_handler(app, call)
     task = create()
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert (execution.status, app.tree(task.id).children) == ("CANCELLED", ())
     assert execution.attempts[0].error
     assert execution.attempts[0].error.type == "ConnectionError"

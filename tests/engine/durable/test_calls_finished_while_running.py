@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import SECOND, Create, register_work_handler
+from tests.engine.harness import SECOND, Create, only_run, register_work_handler
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -108,7 +108,7 @@ def test_a_call_that_ended_does_not_resume_a_parent_that_waits_for_another(
     assert (len(replays), app.get("job").runs[0].due_at > sim.now) == (1, True)
     assert finish_one_call(app, "other")
     sim.advance(timedelta(milliseconds=1))
-    (execution,) = sim.executions("job")
+    execution = only_run(sim, "job")
     assert (execution.content, len(replays)) == (1, 2)
 
 
@@ -134,7 +134,7 @@ def test_the_last_call_may_finish_while_its_parent_polls(
     register_work_handler(app, call)
     create(id="job")
     sim.advance(SECOND)
-    (execution,) = sim.executions("job")
+    execution = only_run(sim, "job")
     assert (execution.content, execution.finished_at) == (count, START)
 
 
@@ -159,5 +159,5 @@ def test_a_parent_that_cannot_poll_its_calls_resumes_at_once(
     while finish_one_call(app):
         pass
     sim.advance(SECOND)
-    (execution,) = sim.executions("job")
+    execution = only_run(sim, "job")
     assert execution.content == 2

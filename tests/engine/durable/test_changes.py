@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pytest
 from sqlalchemy import create_engine
-from tests.engine.harness import DAY, HOUR, register_work_handler, run
+from tests.engine.harness import DAY, HOUR, only_run, register_work_handler, run
 
 from cloudsched import App, AsyncApp, AsyncContext, Context, Depends, Execution, TaskDraft
 from cloudsched.client import AsyncClient, Client
@@ -70,7 +70,7 @@ def observe(app: App, call: Callable[[Context], Any], *, replay: bool = False) -
         task = app.create(handler="work", schedule=START)
         sim.advance_to(START + 30 * DAY)
         found = {each.id: each for each in app.tasks().items if each.id != task.id}
-        (execution,) = sim.executions(task.id)
+        execution = only_run(sim, task)
         made = len(found.keys() - {OTHER}) + (found.get(OTHER) != other)
         return app.execution(task.id, execution.id), made
 
@@ -186,7 +186,7 @@ def test_an_async_handler_changes_something_only_in_a_step(app: App, *, in_step:
     with Simulation(app) as sim:
         task = app.create(handler="work", schedule=START)
         sim.advance_to(START + 30 * DAY)
-        (execution,) = sim.executions(task.id)
+        execution = only_run(sim, task)
         made = len(app.tasks().items) - 1
     assert (execution.status, made) == (("SUCCEEDED", 1) if in_step else ("FAILED", 0)), execution.error
 
@@ -219,7 +219,7 @@ def test_a_dependency_of_a_durable_handler_changes_nothing(app: App) -> None:
     with Simulation(app) as sim:
         task = app.create(handler="work", schedule=START)
         sim.advance_to(START + 30 * DAY)
-        (execution,) = sim.executions(task.id)
+        execution = only_run(sim, task)
         made = len(app.tasks().items) - 1
     assert (execution.status, made) == ("FAILED", 1)
 

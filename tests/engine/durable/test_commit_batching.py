@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 from pydantic import BaseModel, field_validator
-from tests.engine.harness import HOUR, MINUTE, Create, register_work_handler
+from tests.engine.harness import HOUR, MINUTE, Create, register_work_handler, run_to_end
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -104,8 +104,7 @@ def test_the_size_of_one_commit_is_bounded(app: App, create: Create, call: Calla
     register_work_handler(app, call)
     with closing(Weighed()) as store, Simulation(app, store=store) as sim:
         task = create(expected_duration=HOUR)
-        sim.run_until_idle()
-        (listed,) = sim.executions(task.id)
+        listed = run_to_end(sim, task)
         execution = app.execution(task.id, listed.id)
     assert (execution.status, execution.content) == ("SUCCEEDED", 300 * len(LARGE)), execution.error
     assert [step.number for step in execution.steps] == sorted(store.known)
@@ -126,8 +125,7 @@ def test_steps_too_large_for_their_record_are_loaded_with_it(app: App, sim: Simu
 
     register_work_handler(app, call)
     task = create()
-    sim.run_until_idle()
-    (listed,) = sim.executions(task.id)
+    listed = run_to_end(sim, task)
     execution = app.execution(task.id, listed.id)
     assert (len(listed.steps), listed.steps_reference is None) == (0, False)
     assert (len(execution.steps), execution.steps_reference) == (300, None)

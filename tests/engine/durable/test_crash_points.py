@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Create, elsewhere, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Create, elsewhere, register_work_handler, run_to_end
 
 from cloudsched import App, Context, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -43,8 +43,7 @@ def test_a_commit_that_conflicts_with_itself_consumes_one_event(
     for number in range(2):
         app.send_event(task.id, "more", number, early=True)
     inject_conflict(monkeypatch, lambda task: len(task.events) == 1, lambda: None)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert execution.content == [0, 1]
 
 
@@ -64,8 +63,7 @@ def test_an_event_is_not_consumed_under_an_expired_lease(
         return record(held, *arguments)
 
     monkeypatch.setattr(Attempt, "append_journal", record_late)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert [step.result for step in execution.steps] == [1, None]
     assert [step.status for step in execution.steps] == ["SUCCEEDED", "TIMED_OUT"]
 
@@ -97,8 +95,7 @@ def test_a_manual_retry_makes_a_call_that_was_only_recorded(
         sim.advance(MINUTE)
     assert [e.status for e in sim.executions(task.id)] == ["FAILED"]
     app.retry(task.id)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert (execution.status, execution.content) == ("SUCCEEDED", "fine")
 
 
@@ -112,8 +109,7 @@ def test_a_call_that_ended_before_it_was_made_again_is_not_awaited(
     with monkeypatch.context() as patch:
         crash_before_finish(patch, task)
         sim.advance(MINUTE)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert (execution.content, execution.finished_at) == ("fine", START + 30 * MINUTE)
 
 

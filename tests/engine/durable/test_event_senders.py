@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, SECOND, Create
+from tests.engine.harness import DAY, MINUTE, SECOND, Create, only_run
 
 from cloudsched import App, Context, EventSender, EventTimedOut, Settings
 from cloudsched.domain.documents.authority import SenderRole
@@ -81,7 +81,7 @@ def test_an_event_counts_if_its_sender_is_named(
     with nullcontext() if is_early or result == "yes" else pytest.raises(NotAwaited):
         app.send_event(task.id, "approved", "yes", early=is_early, sender=sender)
     sim.advance(2 * DAY)
-    assert sim.executions(task.id)[0].content == result
+    assert only_run(sim, task).content == result
 
 
 def test_an_event_that_does_not_count_wakes_nobody(app: App, sim: Simulation, create: Create) -> None:
@@ -111,7 +111,7 @@ def test_events_that_do_not_count_shut_out_none_that_does(app: App, sim: Simulat
     app.send_event(task.id, "comment", "not awaited", early=True)
     app.send_event(task.id, "approved", "yes")
     sim.run_until_idle()
-    assert sim.executions(task.id)[0].content == "yes"
+    assert only_run(sim, task).content == "yes"
 
 
 @pytest.mark.parametrize(
@@ -138,6 +138,6 @@ def test_unknown_senders_are_refused(sim: Simulation, create: Create, by: object
     """A single string is a mistake, too: it would be read letter by letter."""
     task = create(handler="wrong", payload={"by": by}, retry=False)
     sim.run_until_idle()
-    error = sim.executions(task.id)[0].error
+    error = only_run(sim, task).error
     assert error is not None
     assert (error.type, error.message.split()[0]) == ("InvalidInput", "by:")

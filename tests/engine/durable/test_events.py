@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, Create, elsewhere
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, Create, elsewhere, only_run, run_to_end
 
 from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -328,8 +328,7 @@ def test_the_same_answer_to_a_question_that_is_asked_again_is_not_lost(app: App,
 def test_a_wait_ends_at_the_very_instant_of_its_timeout(sim: Simulation, create: Create) -> None:
     """The wake-up at that instant ends it: it is not put off to a later one again and again."""
     task = create(schedule=START + MINUTE)
-    sim.run_until_idle(366 * DAY)
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task, 366 * DAY)
     assert (execution.content, execution.finished_at) == ("nobody approved", START + MINUTE + 8 * DAY)
 
 
@@ -364,7 +363,7 @@ def test_the_type_of_an_event_has_to_be_declared(app: App, sim: Simulation) -> N
     """Else nobody could check it at the door: the handler fails at once, and says what to write."""
     task = app.create(handler="undeclared")
     sim.advance(MINUTE)
-    (execution,) = sim.executions(task.id)
+    execution = only_run(sim, task)
     assert (execution.status, execution.attempt_count) == ("FAILED", 1)
     assert execution.error is not None
     assert "@app.handler('undeclared', events={\"decision\": Decision})" in execution.error.message

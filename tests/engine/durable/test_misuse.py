@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, HOUR, Create, register_work_handler, run
+from tests.engine.harness import DAY, HOUR, Create, register_work_handler, run, run_to_end
 
 from cloudsched import App, Context
 from cloudsched.engine.durable.durable_run import CallHandle
@@ -172,8 +172,7 @@ def test_a_timed_out_step_can_no_longer_report(
 
     register_work_handler(app, call)
     task = create()
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert execution.status == "SUCCEEDED", execution.error
     assert [(step.number, step.name) for step in execution.steps] == [(1, "slow"), (2, "next")]
     assert (execution.tokens, execution.progress, sim.inbox("ada")) == (0, (), [])

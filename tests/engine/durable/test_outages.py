@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, SECOND, Create, create, run
+from tests.engine.harness import DAY, MINUTE, SECOND, Create, create, only_run, run, run_to_end
 
 from cloudsched import App, Context, Execution, Fail, Settings
 from cloudsched.adapters.blobs import FileBlobs
@@ -102,8 +102,7 @@ class OutageWorkflow:
         with Simulation(self.app) as sim:
             task = create(self.app)
             self.app.send_event(task.id, "go", {"by": "grace"}, early=True)
-            sim.run_until_idle(366 * DAY)
-            (execution,) = sim.executions(task.id)
+            execution = run_to_end(sim, task, 366 * DAY)
             return execution, len(self.app.tree(task.id).children)
 
 
@@ -187,7 +186,7 @@ def test_a_handler_keeps_its_outcome_through_an_outage_of_the_blob_storage(
     task = create(retry={"maxRetries": 0}, pull=pull)
     sim.add_worker("gpu")
     sim.advance(15 * MINUTE)
-    (execution,) = sim.executions(task.id)
+    execution = only_run(sim, task)
     whole = app.execution(task.id, execution.id)
     assert (execution.status, [each.number for each in execution.attempts]) == (status, [1])
     assert execution.finished_at is not None

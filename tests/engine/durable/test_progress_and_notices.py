@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Create, Simulate, register_work_handler, run
+from tests.engine.harness import DAY, MINUTE, Create, Simulate, register_work_handler, run, run_to_end
 
 from cloudsched import App, Context
 from cloudsched.domain.documents.execution import Execution
@@ -58,8 +58,7 @@ def test_progress_in_a_replay_renews_a_lease_that_is_half_over(app: App, simulat
     register_work_handler(app, call)
     sim = simulate(time_limit=DAY / 24)
     task = create()
-    sim.run_until_idle(366 * DAY)
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task, 366 * DAY)
     assert len(message_texts(execution)) == 4
     assert len(execution.attempts) == 1
     assert left[:4] == [5 * MINUTE] * 4

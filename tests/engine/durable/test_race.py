@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, HOUR, MINUTE, Create, Row, register_work_handler, run
+from tests.engine.harness import DAY, HOUR, MINUTE, Create, Row, register_work_handler, run, run_to_end
 
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
@@ -93,8 +93,7 @@ def test_a_replay_has_the_same_winner_after_the_loser_has_ended(app: App) -> Non
 def test_a_failure_that_ends_first_raises_and_cancels_the_others(app: App, sim: Simulation, create: Create) -> None:
     register_work_handler(app, lambda ctx: ctx.race(ctx.call("nap", Row(n=2)), ctx.call("bad", Row(n=1))))
     task = create(retry=0)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert execution.error is not None
     assert execution.error.type == "CallFailed"
     assert execution.finished_at == START + HOUR
@@ -122,8 +121,7 @@ def test_a_process_that_dies_while_it_decides_decides_alike_afterwards(
     monkeypatch.setattr(ChildTasks, "cancel_call", fail_first)
     register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1, 4))
     task = create()
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert execution.content == [1, 1]
     assert statuses(sim, task) == ["CANCELLED", "COMPLETED", "CANCELLED"]
     assert len(set(tries)) == 2
@@ -209,12 +207,10 @@ def test_a_retried_race_runs_again_without_what_failed(app: App, sim: Simulation
 
     register_work_handler(app, lambda ctx: ctx.race(ctx.call("nap", Row(n=1)), ctx.call("flaky")).result)
     task = create(retry=0)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     is_up.append(True)
     app.retry(task.id, execution.id)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert execution.content == "up"
 
 

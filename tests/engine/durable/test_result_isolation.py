@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Create, Simulate, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Create, Simulate, register_work_handler, run_to_end
 
 from cloudsched import App, Context
 from cloudsched.testing import Simulation
@@ -62,8 +62,7 @@ def test_a_handler_that_changes_a_result_changes_only_its_copy(
     if "event" in source:
         wrapped = "within" in source
         app.send_event(task.id, "wrapped" if wrapped else "order", {"order": order()} if wrapped else order())
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert (execution.status, execution.content) == ("SUCCEEDED", 2), execution.error
     recorded = execution.steps[0].result
     assert paid == [120]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.engine.durable.retry_harness import RetryHarness
-from tests.engine.harness import DAY, MINUTE, SECOND, Create, Row, Simulate, register_work_handler
+from tests.engine.harness import DAY, MINUTE, SECOND, Create, Row, Simulate, only_run, register_work_handler
 
 from cloudsched import App, Context, Schedule
 from cloudsched.errors import CallFailed, EventTimedOut, NotAllowed, StepFailed
@@ -83,7 +83,7 @@ def test_a_failed_call_is_repeated_without_the_calls_after_it(
     bench.broken.clear()
     bench.app.retry(task.id)
     sim.run_until_idle(366 * DAY)
-    assert sim.executions(task.id)[0].content == [1, "slept"]
+    assert only_run(sim, task).content == [1, "slept"]
     assert len(bench.app.tree(task.id).children) == 3
     assert bench.effects == ["charge 1", "charge 1", "slept"]
 
@@ -107,7 +107,7 @@ def test_a_call_that_was_retried_itself_is_not_made_again(
         sim.run_until_idle(366 * DAY)
     bench.app.retry(task.id)
     sim.run_until_idle(366 * DAY)
-    assert sim.executions(task.id)[0].content == [0, 1, 2, 3]
+    assert only_run(sim, task).content == [0, 1, 2, 3]
     assert sorted(bench.effects) == ["charge 1", "charge 3"]
 
 
@@ -170,7 +170,7 @@ def test_a_repeated_wait_has_its_full_timeout_again(bench: RetryHarness, sim: Si
     sim.advance(DAY - MINUTE)
     bench.app.send_event(task.id, "approved", "yes")
     sim.advance(SECOND)
-    assert sim.executions(task.id)[0].content == "yes"
+    assert only_run(sim, task).content == "yes"
 
 
 def test_calls_cancelled_with_their_parent_are_made_again(bench: RetryHarness, sim: Simulation, create: Create) -> None:
@@ -189,12 +189,12 @@ def test_calls_cancelled_with_their_parent_are_made_again(bench: RetryHarness, s
     sim.advance(MINUTE)
     for _ in range(2):
         bench.app.cancel(task.id)
-        (execution,) = sim.executions(task.id)
+        execution = only_run(sim, task)
         bench.app.update(task.id, schedule=Schedule.once(sim.now + 100 * DAY))
         bench.app.retry(task.id, execution.id)
         sim.advance(MINUTE)
     sim.advance(2 * DAY)
-    execution = sim.executions(task.id)[0]
+    execution = only_run(sim, task)
     assert (execution.status, execution.content) == ("SUCCEEDED", [1, "slept", "slept"])
     assert bench.effects == ["charge 1", "slept", "slept"]
 
@@ -218,7 +218,7 @@ def test_an_ended_call_is_retained_for_a_retry_of_its_parent(
     bench.broken.clear()
     bench.app.retry(task.id)
     sim.advance(MINUTE)
-    assert sim.executions(task.id)[0].content == 1
+    assert only_run(sim, task).content == 1
     sim.run_until_idle(366 * DAY)
     assert not bench.app.tasks().items
     assert bench.effects == ["charge 1"]
@@ -269,5 +269,5 @@ def test_a_retry_does_not_repeat_a_call_whose_task_is_deleted(
     bench.broken.clear()
     bench.app.retry(task.id)
     sim.run_until_idle(366 * DAY)
-    assert sim.executions(task.id)[0].content == "done"
+    assert only_run(sim, task).content == "done"
     assert bench.effects == ["charge"]

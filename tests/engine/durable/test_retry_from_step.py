@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.authorities import as_user
-from tests.engine.harness import DAY, Row, create, register_work_handler
+from tests.engine.harness import DAY, Row, create, only_run, register_work_handler, run_to_end
 
 from cloudsched import App, Context, Execution, Schedule
 from cloudsched.config.access import Access
@@ -44,8 +44,7 @@ class Flow:
 def fail(app: App, sim: Simulation) -> tuple[str, Execution]:
     """Run a task until it has failed; return its id and its execution."""
     task = create(app, retry={"maxRetries": 0})
-    sim.run_until_idle(10 * DAY)
-    (failed,) = sim.executions(task.id)
+    failed = run_to_end(sim, task, 10 * DAY)
     assert failed.status == "FAILED", failed
     return task.id, app.execution(task.id, failed.id)
 
@@ -111,7 +110,7 @@ def calling(app: App) -> dict[str, Any]:
 def fail_while_calling(app: App, sim: Simulation) -> tuple[str, Execution]:
     task = create(app, retry={"maxRetries": 0})
     sim.advance(DAY / 12)
-    (failed,) = sim.executions(task.id)
+    failed = only_run(sim, task)
     assert failed.status == "FAILED", failed
     return task.id, app.execution(task.id, failed.id)
 
@@ -166,7 +165,7 @@ def test_a_retry_that_a_quota_refuses_cancels_nothing(app: App) -> None:
         task = create(app, handler="calls", retry={"maxRetries": 0})
         sim.advance(DAY / 12)
         create(app, handler="slow", schedule=Schedule.once(sim.now + DAY))
-        (failed,) = sim.executions(task.id)
+        failed = only_run(sim, task)
         (step, _) = app.execution(task.id, failed.id).steps
         assert step.child is not None
         for from_step in (1, None):

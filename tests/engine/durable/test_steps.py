@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 
-from tests.engine.harness import DAY, MINUTE, Create, run
+from tests.engine.harness import DAY, MINUTE, Create, only_run, run
 
 from cloudsched import App, Context, RetryPolicy
 from cloudsched.errors import (
@@ -49,14 +49,14 @@ def test_a_sleeping_handler_costs_no_calls(app: App, sim: Simulation, create: Cr
 
     task = create()
     sim.advance(MINUTE)
-    (execution,) = sim.executions(task.id)
+    execution = only_run(sim, task)
     assert (execution.status, len(calls)) == ("SUSPENDED", 1)
     before = sim.counts.copy()
     sim.advance(44 * DAY)
     spent = sim.counts.since(before)
     assert (spent.commits, spent.dispatches, len(calls)) == (0, 1, 1)
     sim.advance(DAY)
-    (execution,) = sim.executions(task.id)
+    execution = only_run(sim, task)
     assert (execution.status, len(calls)) == ("SUCCEEDED", 2)
     assert execution.finished_at == START + 45 * DAY
 

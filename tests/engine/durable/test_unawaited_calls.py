@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, Create, Row, register_work_handler, run
+from tests.engine.harness import DAY, Create, Row, only_run, register_work_handler, run, run_to_end
 
 from cloudsched import App, Context, Execution, Settings
 from cloudsched.errors import StoreUnavailable
@@ -47,7 +47,7 @@ def test_the_record_has_the_results_of_unawaited_calls(app: App, sim: Simulation
     register_work_handler(app, call)
     task = create(retry=False)
     sim.advance(2 * DAY)
-    (execution,) = sim.executions(task.id)
+    execution = only_run(sim, task)
     assert call_outcomes(execution)[:4] == [
         ("SUCCEEDED", 1),
         ("FAILED", "FAILED"),
@@ -73,12 +73,10 @@ def test_a_manual_retry_sees_the_recorded_results(app: App, sim: Simulation, cre
 
     register_work_handler(app, call)
     task = create(retry=False)
-    sim.run_until_idle()
-    (failed,) = sim.executions(task.id)
+    failed = run_to_end(sim, task)
     is_mended.append(True)
     app.retry(task.id)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert len(app.tree(task.id).children) == 2
     assert execution.content[0] == "1"
     assert "ConnectionError: no line" in execution.content[1]

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, HOUR, MINUTE, Create, register_work_handler, run
+from tests.engine.harness import DAY, HOUR, MINUTE, Create, only_run, register_work_handler, run, run_to_end
 
 from cloudsched import App, Context, Schedule
 from cloudsched.errors import CallFailed
@@ -64,7 +64,7 @@ def test_a_version_lets_code_change_while_executions_are_open(app: App, sim: Sim
     code["is_new"] = True
     after = create(schedule=Schedule.once(sim.now))
     sim.run_until_idle(366 * DAY)
-    contents = [sim.executions(task.id)[0].content for task in (before, after)]
+    contents = [only_run(sim, task).content for task in (before, after)]
     assert contents == [["old", "1"], ["new", "2"]]
 
 
@@ -82,14 +82,14 @@ def test_an_execution_waits_for_the_version_that_it_began_with(app: App, sim: Si
     sim.advance(MINUTE)
     code["newest"] = 2
     sim.advance(2 * DAY)
-    (execution,) = sim.executions(task.id)
+    execution = only_run(sim, task)
     assert execution.status == "SUSPENDED"
     assert "It waits for code with version 3 of 'better', with which it began: this process has 2" in (
         execution.message or ""
     )
     code["newest"] = 4
     sim.advance(2 * MINUTE)
-    assert sim.executions(task.id)[0].content == [3, 3]
+    assert only_run(sim, task).content == [3, 3]
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,7 @@ def test_a_handler_near_the_function_time_limit_continues_in_another_invocation(
 
     register_work_handler(app, call)
     task = create()
-    sim.run_until_idle(366 * DAY)
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task, 366 * DAY)
     assert execution.content == "done"
     assert steps == list(range(10))
     assert len(calls) == 4
@@ -216,7 +215,7 @@ def test_a_paused_task_suspends_at_its_next_durable_operation_until_resumed(
     assert (done, app.get(task.id).status) == (["first"], "PAUSED")
     app.resume(task.id)
     sim.advance(MINUTE)
-    assert sim.executions(task.id)[0].content == "done"
+    assert only_run(sim, task).content == "done"
     assert done == ["first", "second"]
 
 
@@ -253,7 +252,7 @@ def test_of_many_attempts_the_first_and_the_last_are_kept(app: App, sim: Simulat
     task = create(retry={"maxRetries": 1})
     sim.run_until_idle(366 * DAY)
     for last in (61, 62):
-        (execution,) = sim.executions(task.id)
+        execution = only_run(sim, task)
         assert [attempt.number for attempt in execution.attempts] == [1, 2, 3, 4, 5, *range(last - 19, last + 1)]
         assert execution.omitted_attempts == last - 25
         app.retry(task.id)
@@ -278,7 +277,7 @@ def test_a_handler_that_loses_its_context_still_replays_what_was_recorded() -> N
         sim.advance(2 * MINUTE)
         before.container.registry.replace_handlers(after.container.registry)
         sim.advance(2 * DAY)
-        execution = sim.executions(task.id)[0]
+        execution = only_run(sim, task)
     assert execution.status == "FAILED"
     assert execution.error is not None
     assert execution.error.type == "JournalMismatch"
@@ -303,6 +302,6 @@ def test_the_record_of_a_call_is_retained_as_long_as_its_task(
     register_work_handler(app, call)
     task = create()
     sim.advance(3 * DAY + MINUTE)
-    assert sim.executions(task.id)[0].content == "fine"
+    assert only_run(sim, task).content == "fine"
     sim.run_until_idle(366 * DAY)
     assert not app.tree(task.id).children

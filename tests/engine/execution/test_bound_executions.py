@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.authorities import as_user
-from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, Create
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, Create, only_run
 
 from cloudsched import App, Context, EventSender, Schedule, Settings, Task
 from cloudsched.domain.documents.authority import SenderRole
@@ -107,8 +107,7 @@ def create(sim: Simulation) -> Callable[..., Task]:
 def end(sim: Simulation, task: Task) -> Execution:
     """Let a task run to its end, and return its only execution."""
     sim.advance(DAY)
-    (execution,) = sim.executions(task.id)
-    return execution
+    return only_run(sim, task)
 
 
 @pytest.mark.parametrize("is_durable", [True, False])

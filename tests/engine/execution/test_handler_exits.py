@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, field_serializer, field_validator
-from tests.engine.harness import MINUTE, SECOND, create, run
+from tests.engine.harness import MINUTE, SECOND, create, run, run_to_end
 
 from cloudsched import App, AsyncContext, Context, Depends, Execution, RetryPolicy, Task
 from cloudsched.errors import InvalidPayload, StepFailed
@@ -136,8 +136,7 @@ def test_a_payload_model_that_raises_system_exit_refuses_its_payload(sim: Simula
         return
     task = create(app, payload={"n": 1})
     is_strict[0] = True
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run_to_end(sim, task)
     assert execution.error
     assert (execution.status, execution.error.type) == ("FAILED", "InvalidPayload")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, field_validator, model_serializer
-from tests.engine.harness import HOUR, MINUTE, SECOND
+from tests.engine.harness import HOUR, MINUTE, SECOND, only_run
 
 from cloudsched import App, Cancel, Context, Done, Execution, Fail, Retry, Schedule, Settings, Snooze
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
@@ -56,7 +56,7 @@ def run_handler(handler: Callable[[Context], object], *, retries: int = 1) -> Ex
     with Simulation(app) as sim:
         task = app.create(handler="it", schedule=Schedule.once(sim.now + MINUTE))
         sim.advance(HOUR)
-        (execution,) = sim.executions(task.id)
+        execution = only_run(sim, task)
         assert not sim.app.get(task.id).runs
     return execution
 
@@ -244,7 +244,7 @@ def test_a_snooze_of_a_cancelled_task_is_cancelled(app: App, sim: Simulation) ->
 
     task = app.create(handler="it", schedule=Schedule.once(sim.now + MINUTE))
     sim.advance(MINUTE)
-    (execution,) = sim.executions(task.id)
+    execution = only_run(sim, task)
     assert (execution.status, sim.app.get(task.id).runs) == ("CANCELLED", ())
 
 

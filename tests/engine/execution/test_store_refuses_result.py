@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-from tests.engine.harness import HOUR, MINUTE, create, register_work_handler
+from tests.engine.harness import HOUR, MINUTE, create, only_run, register_work_handler
 
 from cloudsched import App, Context
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -63,7 +63,7 @@ def test_an_outcome_that_the_store_refuses_fails_the_attempt(
         if pull:
             sim.add_worker(pull)
         sim.advance(3 * HOUR)
-        (execution,) = sim.executions(task.id)
+        execution = only_run(sim, task)
     assert execution.status == "FAILED"
     assert execution.error
     assert "is not taken by Firestore" in execution.error.message

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from tests.engine.harness import HOUR, MINUTE, SECOND
+from tests.engine.harness import HOUR, MINUTE, SECOND, only_run
 from werkzeug.test import Client
 from werkzeug.wrappers import Request
 
@@ -67,7 +67,7 @@ def test_older_code_leaves_what_it_does_not_know_to_newer_code(rollout: Rollout)
     sim = rollout.sim
     sim.app.create(id="t", handler="later", schedule=Schedule.once(sim.now))
     sim.advance(10 * SECOND)
-    (record,) = sim.executions("t")
+    record = only_run(sim, "t")
     assert (record.status, record.error and record.error.type) == (ExecutionStatus.RETRYING, "UnknownHandler")
     rollout.is_rolled_back = False
     sim.advance(MINUTE)
@@ -80,7 +80,7 @@ def test_its_attempts_are_those_of_the_policy(rollout: Rollout) -> None:
     sim = rollout.sim
     sim.app.create(id="t", handler="later", schedule=Schedule.once(sim.now), retry=2)
     sim.advance(HOUR)
-    (record,) = sim.executions("t")
+    record = only_run(sim, "t")
     assert (record.status, len(record.attempts)) == (ExecutionStatus.FAILED, 3)
     rollout.is_rolled_back = False
     sim.app.retry("t")

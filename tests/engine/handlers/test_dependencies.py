@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Row, create, run
+from tests.engine.harness import DAY, MINUTE, Row, create, only_run, run, run_to_end
 
 from cloudsched import App, AsyncContext, Context, Depends
 from cloudsched.errors import Misconfigured
@@ -71,9 +71,7 @@ def register(app: App, body: Callable[[str, str], Any], *, asynchronous: bool) -
 def work(app: App) -> Any:  # noqa: ANN401 - the record
     with Simulation(app) as sim:
         task = create(app, payload={"n": 3})
-        sim.run_until_idle(DAY)
-        (execution,) = sim.executions(task.id)
-        return execution
+        return run_to_end(sim, task, DAY)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -159,7 +157,7 @@ def test_a_failure_cannot_be_swallowed(app: App) -> None:
     with Simulation(app) as sim:
         tasks = create(app), create(app, handler="late")
         sim.advance(MINUTE)
-        errors = [sim.executions(task.id)[0].error for task in tasks]
+        errors = [only_run(sim, task).error for task in tasks]
     assert [error and error.message for error in errors] == ["no", "commit failed"]
     trace = (errors[0] and errors[0].traceback) or ""
     assert ", in work\n" in trace.splitlines(keepends=True)[1]

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from pydantic import BaseModel
-from tests.engine.harness import DAY, HOUR
+from tests.engine.harness import DAY, HOUR, only_run
 
 from cloudsched import App, AsyncContext, Context, Schedule
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
@@ -71,7 +71,7 @@ def test_run_now_runs_at_once_whatever_the_lead() -> None:
     with Simulation(app, minimum_lead=HOUR) as sim:
         task = remind.run_now(Reminder(text="now"), owner="ada")
         sim.advance(timedelta(0))
-        (execution,) = sim.executions(task.id)
+        execution = only_run(sim, task)
         assert (execution.content, execution.started_at) == ("now", sim.now)
 
 
@@ -99,4 +99,4 @@ def test_calls_by_the_function_have_the_annotated_result() -> None:
     with Simulation(app, replay=True) as sim:
         tasks = [plain.run_now(), modern.run_now()]
         sim.run_until_idle()
-        assert [sim.executions(task.id)[0].content for task in tasks] == ["Ab", "AbC"]
+        assert [only_run(sim, task).content for task in tasks] == ["Ab", "AbC"]

@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 from tests.cases import try_each
-from tests.engine.harness import HOUR, MINUTE
+from tests.engine.harness import HOUR, MINUTE, only_run
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
 from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured
@@ -135,7 +135,7 @@ def test_a_run_takes_what_was_stored(app: App) -> None:
         with pytest.raises(InvalidPayload, match="old"):
             app.update(task.id, payload={"to": "x", "old": 1})
         sim.advance(2 * HOUR)
-        (record,) = sim.executions(task.id)
+        record = only_run(sim, task)
         assert record.status is ExecutionStatus.SUCCEEDED
 
 
@@ -152,7 +152,7 @@ def test_children_and_calls_are_checked_like_tasks(app: App) -> None:
             app.create(title="C", children=[{"handler": "letter", "payload": {"text": "a", "sise": 1}}])
         task = app.create(handler="call", retry=0, schedule=Schedule.once(START))
         sim.advance(MINUTE)
-        assert "payload.sise: is not a field of Line" in str(sim.executions(task.id)[0].attempts[-1].error)
+        assert "payload.sise: is not a field of Line" in str(only_run(sim, task).attempts[-1].error)
 
 
 @pytest.mark.parametrize(

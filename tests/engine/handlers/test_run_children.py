@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, Field
 from tests.cases import try_each
-from tests.engine.harness import MINUTE
+from tests.engine.harness import MINUTE, run_to_end
 
 from cloudsched import App, Context, Execution, Schedule, Settings, Task
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
@@ -77,8 +77,7 @@ def run(
     wire = {"title": "All", "children": children, **fields}
     with Simulation(app, replay=replay) as sim:
         task = app.create(TaskDraft.from_wire({"schedule": {"at": START.isoformat()}, **wire}))
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+        execution = run_to_end(sim, task)
         return app.get(task.id), execution, [each.task.status for each in app.tree(task.id).children]
 
 
@@ -168,8 +167,7 @@ def test_results_that_do_not_fit_into_one_record_are_omitted_and_listed(
     children = [{"handler": name} for name in names]
     draft = {"title": "All", "children": children, "parallel": parallel}
     task = app.create(TaskDraft.from_wire({**draft, "schedule": {"at": START.isoformat()}}))
-    sim.run_until_idle()
-    (listed,) = sim.executions(task.id)
+    listed = run_to_end(sim, task)
     execution = app.execution(task.id, listed.id)
     given = [sim.executions(step.child or "")[0].content for step in execution.steps]
     assert execution.status == "SUCCEEDED"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE
+from tests.engine.harness import DAY, MINUTE, only_run
 
 from cloudsched import App, AsyncContext, Context, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, RunLog
@@ -276,7 +276,7 @@ def test_the_latest_are_kept_and_the_others_counted(sim: Simulation, app: App, d
     does["work"] = count
     short = app.create(title="Shop", handler="work", schedule=Schedule.once(sim.now + MINUTE))
     sim.advance(2 * MINUTE)
-    (execution,) = sim.executions(short.id)
+    execution = only_run(sim, short)
     kept = read(app, short, execution.id)
     assert (len(kept.lines), kept.omitted_lines) == (MAX_LINES, 7)
 
@@ -293,7 +293,7 @@ def test_documents_do_not_show_them(sim: Simulation, app: App, does: dict[str, A
     does["work"] = work
     task = create(app)
     sim.advance(2 * MINUTE)
-    (execution,) = sim.executions(task.id)
+    execution = only_run(sim, task)
     assert "hunter2" in texts(read(app, task))[0]
     assert execution.log
     assert "hunter2" not in execution.to_stored_json()

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, only_run, run_to_end
 
 from cloudsched import App, Context, Done, Schedule, TaskDraft
 from cloudsched.adapters.sqlite.search import SqliteSearch
@@ -161,7 +161,7 @@ def test_chains_and_pipelines_go_on(app: App) -> None:
     with simulate(app, retention=DAY) as sim:
         task = app.create(handler="fan out", owner="ada")
         sim.advance(HOUR)
-        assert sim.executions(task.id)[0].status == "SUCCEEDED"
+        assert only_run(sim, task).status == "SUCCEEDED"
         assert steps.count("stage") == (LIMIT - 5) * 5
         app.create(handler="chain", owner="ada", payload={"minutes": 1})
         sim.advance(3 * HOUR)
@@ -238,8 +238,7 @@ def test_processes_keep_the_limit_together() -> None:
         app = make()
         with simulate(app, store=store) as sim:
             task = app.create(handler="many", owner="bob")
-            sim.run_until_idle(SECOND)
-            (execution,) = sim.executions(task.id)
+            execution = run_to_end(sim, task, SECOND)
             assert (execution.status == "SUCCEEDED") == (process == 0)
     assert LIMIT <= len(made) <= LIMIT + 4 * LIMIT // 10
 

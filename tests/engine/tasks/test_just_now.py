@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, SECOND
+from tests.engine.harness import DAY, MINUTE, SECOND, only_run
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.transitions.edits import JUST_NOW
@@ -69,7 +69,7 @@ def test_what_passed_nine_seconds_ago_runs_at_once(sim: Simulation, ask: Callabl
     at = sim.now - 9 * SECOND
     ask(sim, schedule=at)
     sim.advance(timedelta(0))
-    (execution,) = sim.executions("t")
+    execution = only_run(sim, "t")
     assert (execution.scheduled_for, sim.app.get("t").status) == (at, "COMPLETED")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.engine.harness import MINUTE
+from tests.engine.harness import MINUTE, only_run
 
 from cloudsched import App, Context, Settings, TaskDraft
 from cloudsched.errors import Forbidden, InvalidInput
@@ -39,7 +39,7 @@ def test_a_task_needs_only_its_handler(app: App) -> None:
         task = app.create(handler="tidy")
         assert (task.title, task.owner) == ("tidy", "system")
         sim.advance(6 * MINUTE)
-        (record,) = sim.executions(task.id)
+        record = only_run(sim, task)
         assert record.content == "by function"
         assert app.update(task.id, title="Tidy up").title == "Tidy up"
         assert app.update(task.id, title=None).title == "tidy"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.engine.harness import HOUR, MINUTE
+from tests.engine.harness import HOUR, MINUTE, only_run
 
 from cloudsched import App, Cancel, Context, Fail, Schedule, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
@@ -175,6 +175,6 @@ def test_a_short_store_outage_while_a_handler_reports_progress_does_not_fail_it(
 
     task = app.create(handler="work", schedule=IN_A_MINUTE)
     sim.advance(HOUR)
-    (execution,) = sim.executions(task.id)
+    execution = only_run(sim, task)
     assert execution.status == "SUCCEEDED"
     assert [step.text for step in execution.progress] == ["half way"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from tests.authorities import as_user
-from tests.engine.harness import DAY, MINUTE
+from tests.engine.harness import DAY, MINUTE, only_run
 
 from cloudsched import App, Context, ExecutionStatus, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_PAYLOAD, document_size, stored_size
@@ -99,14 +99,14 @@ def test_its_retries_have_it_and_a_retry_by_hand_too(sim: Simulation, app: App, 
     sim.advance(DAY)
     assert seen.rows == [7, 7]
     assert seen.failed == [({"n": 7}, {"n": 7})]
-    (failed,) = sim.executions(task.id)
+    failed = only_run(sim, task)
     assert (failed.status, failed.payload) == (ExecutionStatus.FAILED, {"n": 7})
     app.update(task.id, payload={"n": 2})
     seen.is_broken = False
     app.retry(task.id, failed.id)
     sim.advance(MINUTE)
     assert seen.rows == [7, 7, 7]
-    (ended,) = sim.executions(task.id)
+    ended = only_run(sim, task)
     assert (ended.content, ended.payload) == (7, {"n": 7})
 
 
@@ -175,7 +175,7 @@ def test_a_result_that_leaves_no_room_for_it_is_kept_instead(sim: Simulation, ap
     task = app.create(handler="numbers", payload={}, schedule=YEARLY)
     app.trigger(task.id, {"numbers": [1] * 30_000})
     sim.advance(MINUTE)
-    (ended,) = sim.executions(task.id)
+    ended = only_run(sim, task)
     assert (ended.status, ended.payload, ended.has_unrecorded_payload) == (ExecutionStatus.SUCCEEDED, None, True)
 
 

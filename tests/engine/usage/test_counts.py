@@ -92,28 +92,17 @@ def test_hops_are_counted_without_writing_anything(sim: Simulation) -> None:
 
 
 def test_every_attempt_counts(sim: Simulation) -> None:
-    """An attempt that fails has used what it has used: the record and the month have the sum."""
+    """One that fails has used what it has used, and a retry by hand adds to that: the record and the month say so."""
     sim.failures.extend([None] * 2)  # type: ignore[attr-defined]
-    task = sim.app.create(owner="ada", handler="spend", retry={"maxRetries": 3})
-    sim.advance(DAY)
-    (record,) = sim.app.executions(task.id).items
-    assert (record.queries, record.tokens, record.attempt_count) == (9, 21, 3)
-    used = counts(sim, task.id)
-    assert (used.queries, used.tokens, used.executions) == (9, 21, 1)
-
-
-def test_a_retry_by_hand_adds_to_what_the_execution_has_used(sim: Simulation) -> None:
-    """The record keeps what it had, and the month counts only what came on top."""
-    sim.failures.extend([None] * 1)  # type: ignore[attr-defined]
-    task = sim.app.create(owner="ada", handler="spend", retry=0)
+    task = sim.app.create(owner="ada", handler="spend", retry={"maxRetries": 1})
     sim.advance(HOUR)
-    assert counts(sim, task.id).queries == 3
+    assert counts(sim, task.id).queries == 6
     sim.app.retry(task.id)
     sim.advance(HOUR)
     (record,) = sim.app.executions(task.id).items
-    assert (record.status, record.queries) == ("SUCCEEDED", 6)
+    assert (record.status, record.queries, record.tokens, record.attempt_count) == ("SUCCEEDED", 9, 21, 3)
     used = counts(sim, task.id)
-    assert (used.queries, used.executions) == (6, 2)
+    assert (used.queries, used.tokens, used.executions) == (9, 21, 2)
 
 
 def test_steps_of_an_attempt_whose_process_died_count_at_the_next_end(sim: Simulation) -> None:

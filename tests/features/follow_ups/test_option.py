@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, create, register_work_handler
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, create, only_run, register_work_handler
 
 from cloudsched import App, Context, Done, Execution, ExecutionStatus, Task, TaskDraft
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -49,7 +49,7 @@ def register_follow_ups(app: App, *drafts: TaskDraft | object) -> None:
 def run(sim: Simulation, **fields: Any) -> tuple[Task, Execution]:
     task = create(sim.app, **fields)
     sim.advance_to(START)
-    (record,) = sim.executions(task.id)
+    record = only_run(sim, task)
     return sim.app.get(task.id), record
 
 

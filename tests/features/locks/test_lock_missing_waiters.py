@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.harness import HOUR, MINUTE, SECOND, Simulate
+from tests.engine.harness import HOUR, MINUTE, SECOND, Simulate, only_run
 from tests.features.locks.test_locks import waiter
 from tests.features.pull.harness import (
     DONE,
@@ -95,7 +95,7 @@ def test_a_queue_without_workers_delays_others_by_one_grant_at_most(sim: Simulat
     sim.add_worker("cold")
     sim.advance(15 * MINUTE)
     for number in range(20):
-        (record,) = sim.executions(f"dead{number}")
+        record = only_run(sim, f"dead{number}")
         assert (record.status.value, len(record.attempts)) == ("SUCCEEDED", 1)
     assert sim.app.container.store.locks.load("k").version is None
 

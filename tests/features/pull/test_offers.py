@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, only_run
 from tests.features.pull.harness import claim, claim_all, finish, offer, require_claim, statuses, work_app
 
 from cloudsched import App, Fail, Overlap, Schedule, Settings, TaskStatus
@@ -26,7 +26,7 @@ def test_the_executor_only_offers_the_tasks_of_workers(sim: Simulation, app: App
     sim.add_worker("gpu")
     sim.advance(SECOND)
     assert run_ids == ["a"]
-    (record,) = sim.executions("a")
+    record = only_run(sim, "a")
     assert (record.status, record.content, record.attempts[0].worker) == ("SUCCEEDED", "a", "worker-2")
     assert app.get("a").status is TaskStatus.COMPLETED
 
@@ -152,7 +152,7 @@ def test_a_run_that_no_worker_claimed_in_time_is_expired(sim: Simulation) -> Non
     sim.clock.advance(SECOND)
     assert claim(sim) is None
     sim.advance(5 * MINUTE)
-    (record,) = sim.executions("a")
+    record = only_run(sim, "a")
     assert (record.status, record.message) == ("EXPIRED", "No worker took it within 1:00:00.")
     assert sim.app.get("a").status is TaskStatus.EXPIRED
 

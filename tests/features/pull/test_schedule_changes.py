@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, only_run
 from tests.features.pull.harness import (
     DONE,
     FAILED,
@@ -84,7 +84,7 @@ def test_a_waiting_run_is_dropped_with_its_schedule(
             app.update("a", schedule=TOMORROW, pull="gpu2")
     if where == "paused":
         app.resume("a")
-    (record,) = sim.executions("a")
+    record = only_run(sim, "a")
     assert (record.status, record.started_at) == ("SKIPPED", None)
     assert record.message == "Its task was rescheduled before it started."
     sim.add_worker("gpu")
@@ -180,7 +180,7 @@ def test_a_call_ended_by_a_new_end_notifies_its_parent(sim: Simulation, app: App
     (found,) = [node.task for node in app.tree("p").children]
     app.update(found.id, until=START)
     sim.queue.deliver_due()
-    assert sim.executions("p")[0].content == "it never ran"
+    assert only_run(sim, "p").content == "it never ran"
 
 
 @pytest.mark.parametrize("make", [work_app, executor_app])
@@ -277,7 +277,7 @@ def test_a_claim_that_is_released_at_once_still_expires(sim: Simulation, before_
     give_back(sim, found)
     assert statuses(sim, "a") == ["RETRYING"]
     sim.advance(HOUR)
-    (record,) = sim.executions("a")
+    record = only_run(sim, "a")
     assert (record.status, record.started_at) == ("EXPIRED", None)
     assert sim.app.get("a").status is TaskStatus.EXPIRED
 

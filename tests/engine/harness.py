@@ -83,5 +83,9 @@ class RecordingQueue:
     def create(self, message: QueueMessage) -> None:
         self.sent.append(message)
 
+    def deliver_latest(self, app: App) -> None:
+        """Deliver what was sent last."""
+        app.deliver(self.sent[-1].body, self.sent[-1].token)
+
     def close(self) -> None:
         """Do nothing."""

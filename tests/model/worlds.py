@@ -403,7 +403,7 @@ FAILING = World(
 DELETE = World(
     "delete",
     "an owner who deletes what is running",
-    {"create": lambda app: app.create(draft("a", schedule=Schedule.once(at(1))))},
+    SNOOZE.setup,
     instants=(0, 60, 151),
     end=3600,
     requests={"delete": REQUESTS["delete"]},
@@ -413,7 +413,7 @@ DELETE = World(
 EDIT = World(
     "edit",
     "one occurrence, which is edited while it runs, by executors that stand still",
-    {"create": lambda app: app.create(draft("a", schedule=Schedule.once(at(1))))},
+    SNOOZE.setup,
     instants=(60, 151),
     end=3600,
     requests={"edit": REQUESTS["edit"]},
@@ -556,7 +556,7 @@ CALENDAR = World(
 OTHER_CODE = World(
     "other code",
     "dispatches that come to a version of the code without the handler",
-    {"create": lambda app: app.create(draft("a", schedule=Schedule.once(at(1))))},
+    SNOOZE.setup,
     instants=(60, 120, 151),
     end=3600,
     has_other_code=True,

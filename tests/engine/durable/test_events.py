@@ -75,6 +75,11 @@ def contents(sim: Simulation, task: Task) -> list[object]:
     return [each.content for each in sim.executions(task.id)]
 
 
+def contents_in_the_end(sim: Simulation, task: Task) -> list[object]:
+    sim.run_until_idle(366 * DAY)
+    return contents(sim, task)
+
+
 def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
     app: App, sim: Simulation, create: Create
 ) -> None:
@@ -111,8 +116,7 @@ def test_a_second_click_is_the_same_answer(app: App, sim: Simulation, create: Cr
     app.send_event(task.id, "approved", "yes")
     sim.advance(again_after)
     app.send_event(task.id, "approved", "yes")
-    sim.run_until_idle(366 * DAY)
-    assert contents(sim, task) == ["yes", "nobody approved"]
+    assert contents_in_the_end(sim, task) == ["yes", "nobody approved"]
 
 
 def test_another_answer_to_what_was_answered_is_refused(app: App, sim: Simulation, create: Create) -> None:
@@ -124,8 +128,7 @@ def test_another_answer_to_what_was_answered_is_refused(app: App, sim: Simulatio
         with pytest.raises(NotAwaited):
             app.send_event(task.id, "approved", "no")
         sim.advance(wait)
-    sim.run_until_idle(366 * DAY)
-    assert contents(sim, task) == ["yes"]
+    assert contents_in_the_end(sim, task) == ["yes"]
 
 
 def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, create: Create) -> None:
@@ -145,8 +148,7 @@ def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, cre
     with pytest.raises(NotAwaited, match="more than one execution: name the one"):
         app.send_event(task.id, "approved", "perhaps the first month's")
     app.send_event(task.id, "approved", "in time", execution_id=awaited.execution_id)
-    sim.run_until_idle(366 * DAY)
-    assert contents(sim, task) == ["nobody approved", "in time"]
+    assert contents_in_the_end(sim, task) == ["nobody approved", "in time"]
 
 
 @pytest.mark.parametrize("handler", ["work", "patient"])
@@ -211,8 +213,7 @@ def test_an_early_answer_is_kept_if_somebody_asks_for_it(
     assert [each.execution_id for each in app.get(task.id).events if each.name == "other"] == [run.execution_id]
     sim.advance(5 * DAY)
     assert app.get(task.id).events == ()
-    sim.run_until_idle(366 * DAY)
-    assert contents(sim, task) == ["before it begins", "nobody approved"]
+    assert contents_in_the_end(sim, task) == ["before it begins", "nobody approved"]
 
 
 @pytest.mark.parametrize("between", ["a replay", "a pause"])
@@ -235,8 +236,7 @@ def test_an_answer_that_comes_while_it_looks_is_not_refused(
     app.send_event(task.id, "approved", "yes")
     if between == "a pause":
         app.resume(task.id)
-    sim.run_until_idle(366 * DAY)
-    assert contents(sim, task) == ["yes"]
+    assert contents_in_the_end(sim, task) == ["yes"]
 
 
 @pytest.mark.parametrize("when", ["during a replay", "during an outage"])
@@ -265,8 +265,7 @@ def test_an_answer_that_comes_while_the_handler_runs_again_is_taken(
         assert run.suspension is not None
         assert run.suspension.events == ()
         app.send_event(task.id, "approved", "yes")
-    sim.run_until_idle(366 * DAY)
-    assert contents(sim, task) == ["yes"]
+    assert contents_in_the_end(sim, task) == ["yes"]
     assert len(looks) > 1
 
 
@@ -294,8 +293,7 @@ def test_a_second_early_click_does_not_answer_the_next_execution(
     for wait in (again_after, timedelta(0)):
         app.send_event(task.id, "approved", "yes", early=True)
         sim.advance(wait)
-    sim.run_until_idle(366 * DAY)
-    assert contents(sim, task) == ["yes", "nobody approved"]
+    assert contents_in_the_end(sim, task) == ["yes", "nobody approved"]
 
 
 def test_the_same_answer_to_a_question_that_is_asked_again_is_not_lost(app: App, sim: Simulation) -> None:
@@ -321,8 +319,7 @@ def test_the_same_answer_to_a_question_that_is_asked_again_is_not_lost(app: App,
     except NotAwaited:
         sim.advance(MINUTE)
         app.send_event(task.id, "approved", "yes")
-    sim.run_until_idle(366 * DAY)
-    assert contents(sim, task) == ["yes"]
+    assert contents_in_the_end(sim, task) == ["yes"]
 
 
 def test_a_wait_ends_at_the_very_instant_of_its_timeout(sim: Simulation, create: Create) -> None:
@@ -355,8 +352,7 @@ def test_what_comes_with_an_event_is_checked_when_it_is_sent(app: App, sim: Simu
         assert refused.value.field == field
     assert app.get(task.id).events == ()
     app.send_event(task.id, "decision", Decision(approved=True, note="fine"))
-    sim.run_until_idle(366 * DAY)
-    assert contents(sim, task) == ["True fine"]
+    assert contents_in_the_end(sim, task) == ["True fine"]
 
 
 def test_the_type_of_an_event_has_to_be_declared(app: App, sim: Simulation) -> None:
@@ -392,5 +388,4 @@ def test_an_answer_that_cannot_be_read_any_more_is_asked_for_again(app: App, sim
     app.retry(task.id, run.execution_id, from_step=1)
     sim.advance(MINUTE)
     app.send_event(task.id, "decision", {"approved": False})
-    sim.run_until_idle(366 * DAY)
-    assert contents(sim, task) == ["False"]
+    assert contents_in_the_end(sim, task) == ["False"]

@@ -103,7 +103,7 @@ def test_a_clock_that_is_set_after_it_was_compared_decides_nothing(monkeypatch: 
 
     monkeypatch.setattr(store, "commit", note)
     monkeypatch.setattr(SkewedClock, "now", now)
-    app.deliver(queue.sent[0].body, queue.sent[0].token)
+    queue.deliver_latest(app)
     assert leases[0] < datetime.now(UTC) + 50 * MINUTE
     app.container.store.close()
 
@@ -118,7 +118,7 @@ def test_a_slow_read_does_not_hide_a_wrong_clock(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(SkewedClock, "now", now)
     with pytest.raises(ClockSkewed):
-        app.deliver(queue.sent[0].body, queue.sent[0].token)
+        queue.deliver_latest(app)
     assert calls == []
     app.container.store.close()
 
@@ -127,7 +127,7 @@ def test_a_store_without_a_clock_is_not_compared() -> None:
     """A file is used by the processes of one machine, which share one clock."""
     app, clock, queue, calls = deployment(SqliteStore())
     clock.skew = 150 * SECOND
-    app.deliver(queue.sent[0].body, queue.sent[0].token)
+    queue.deliver_latest(app)
     assert calls == ["ran"]
     app.container.store.close()
 
@@ -144,7 +144,7 @@ def warm(tmp_path: Path) -> Iterator[tuple[App, SkewedClock, RecordingQueue, lis
 
     app, clock, queue, calls = deployment(CountingStore(tmp_path / "tasks.db"))
     vars(app.container)["_monotonic"] = lambda: time.monotonic() + clock.elapsed
-    app.deliver(queue.sent[0].body, queue.sent[0].token)
+    queue.deliver_latest(app)
     app.trigger("t")
     reads.clear()
     yield app, clock, queue, calls, reads
@@ -156,9 +156,9 @@ Warm: TypeAlias = tuple[App, SkewedClock, RecordingQueue, list[str], list[str]]
 
 def test_what_this_process_stored_last_is_claimed_without_a_read(warm: Warm) -> None:
     app, _, queue, calls, reads = warm
-    app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+    queue.deliver_latest(app)
     assert (calls, reads) == (["ran"] * 2, [])
-    app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+    queue.deliver_latest(app)
     assert calls == ["ran"] * 2
     assert reads, "that nothing is to be run is known from the store alone"
 
@@ -171,7 +171,7 @@ def test_a_run_leaves_nothing_to_the_garbage_collector(warm: Warm) -> None:
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
-        app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+        queue.deliver_latest(app)
         gc.collect()
         assert not [each for each in gc.garbage if str(getattr(each, "__module__", "")).startswith("cloudsched.")]
     finally:
@@ -188,11 +188,11 @@ def test_what_another_process_has_changed_meanwhile_counts(warm: Warm, tmp_path:
     there = App(settings, store=TimedStore(tmp_path / "tasks.db"), dispatcher=RecordingQueue(), clock=clock)
     there.handler("tick")(lambda: None)
     there.pause("t")
-    app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+    queue.deliver_latest(app)
     assert calls == ["ran"]
     there.resume("t")
     there.delete("t")
-    app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+    queue.deliver_latest(app)
     assert (calls, app.container.store.load("t")) == (["ran"], None)
     there.container.store.close()
 
@@ -203,7 +203,7 @@ def test_a_clock_that_was_set_or_compared_long_ago_is_compared_again(warm: Warm,
     clock.skew += step * SECOND
     clock.elapsed = elapsed
     with nullcontext() if step == 0 else pytest.raises(ClockSkewed):
-        app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+        queue.deliver_latest(app)
     assert reads
     assert calls == ["ran"] * (1 + (step == 0))
 

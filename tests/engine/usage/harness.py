@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cloudsched import Schedule, TaskDraft
+from cloudsched import Schedule, Task, TaskDraft, TaskStatus
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.features.budgets.budget import Budget
 from cloudsched.features.budgets.budgets import Budgets
@@ -21,3 +21,8 @@ def create_hourly(sim: Simulation, handler: str = "spend", **more: object) -> st
 def put_budget(sim: Simulation, *queries: int, owner: str = "ada", **more: Any) -> Budget:
     """Set an owner's budget of a month, as a server does."""
     return Budgets.of(sim.app.container).put(owner, *queries, by=OWN_CODE, **more)[0]
+
+
+def status(sim: Simulation, task: Task | str) -> TaskStatus:
+    """Return the status of a task by now."""
+    return sim.app.get(task if isinstance(task, str) else task.id).status

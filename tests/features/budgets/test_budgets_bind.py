@@ -8,7 +8,7 @@ import pytest
 from tests.authorities import as_user
 from tests.drafts_app import make_app as make_drafts_app
 from tests.engine.harness import DAY, MINUTE, SECOND
-from tests.engine.usage.harness import put_budget
+from tests.engine.usage.harness import put_budget, status
 
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.domain.documents.owner_usage import UsageSheet
@@ -125,14 +125,14 @@ def test_one_way_after_the_other_ends_at_the_budget(
         sim.advance(MINUTE)
     assert spending.starts_when_used_up == 0
     assert BUDGET <= spending.used < BUDGET + MOST
-    statuses = {sim.app.get(each).status for each in made}
+    statuses = {status(sim, each) for each in made}
     assert statuses <= {TaskStatus.PAUSED, TaskStatus.COMPLETED, TaskStatus.ACTIVE, TaskStatus.FAILED}
     assert "used up its budget" in sim.app.get(made[-1]).message or way in {"calls", "children", "parallel children"}
     spending.limit = None
     put_budget(sim, 10**9)
     if way in {"one-time tasks", "calls", "children", "parallel children", "steps"}:
         sim.run_until_idle(2 * DAY)
-        assert {sim.app.get(each).status for each in made} == {TaskStatus.COMPLETED}, "each has run in the end"
+        assert {status(sim, each) for each in made} == {TaskStatus.COMPLETED}, "each has run in the end"
 
 
 @pytest.mark.parametrize("way", ["delete each task", "erase everything"])
@@ -198,7 +198,7 @@ def test_what_a_budget_never_pauses_asks_for_none(sim: Simulation, spending: Spe
     job = PeopleWiring.of(sim.app.container).person_jobs.export("ada", by=OWN_CODE)
     sim.advance(MINUTE)
     assert isinstance(job, Task)
-    assert sim.app.get(job.id).status is TaskStatus.COMPLETED
+    assert status(sim, job) is TaskStatus.COMPLETED
 
 
 # ── Drafts ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.authorities import as_user
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, only_run
-from tests.engine.usage.harness import put_budget
+from tests.engine.usage.harness import put_budget, status
 
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.domain.documents.task import TaskStatus
@@ -74,7 +74,7 @@ def test_a_workflow_stops_before_the_step_after_its_limit_and_goes_on_there(sim:
     """It has used no more than the step that reached the limit. Its owner is told once."""
     task = create(sim, handler="stride", schedule="in a minute", max_tokens_per_month=250)
     sim.advance(3 * HOUR)
-    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert status(sim, task) is TaskStatus.PAUSED
     assert sum_usage(sim.app.get(task.id).usage).tokens == 300
     assert str(only_run(sim, task).message).startswith("It may use no more. Its limit is used up")
     assert len(inbox(sim)) == 1
@@ -97,13 +97,13 @@ def test_a_task_pauses_at_its_limit_and_goes_on_in_the_next_month(sim: Simulatio
     assert "limit is used up" in held.message
     assert held.message in {each.reason for each in held.history}
     assert held.message.rstrip(".") in sim.app.explain(task.id).summary
-    assert sim.app.get(other.id).status is TaskStatus.ACTIVE
+    assert status(sim, other) is TaskStatus.ACTIVE
 
     sim.advance_to(FEBRUARY - SECOND)
     assert count(sim, task) == 3
     sim.advance_to(FEBRUARY + 9 * HOUR)
     assert count(sim, task) == 6
-    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert status(sim, task) is TaskStatus.PAUSED
     assert inbox(sim).count(f"Paused: {task.title}") == 2, "once in each month in which it was reached"
 
 
@@ -117,7 +117,7 @@ def test_a_raised_limit_resumes_at_once(sim: Simulation) -> None:
     sim.advance(MINUTE)
     assert count(sim, task) == 3
     sim.advance(3 * HOUR)
-    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert status(sim, task) is TaskStatus.PAUSED
     assert as_user(sim.app).update(task.id, max_queries_per_month=None).status is TaskStatus.ACTIVE
     assert len(inbox(sim)) == 2
 
@@ -142,9 +142,9 @@ def test_a_workflow_stops_between_its_steps_and_goes_on_where_it_was(sim: Simula
     """A replay counts nothing again."""
     task = create(sim, handler="walk", schedule="now", max_queries_per_month=30)
     sim.advance(DAY)
-    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert status(sim, task) is TaskStatus.PAUSED
     sim.advance_to(FEBRUARY + DAY)
-    assert sim.app.get(task.id).status is TaskStatus.COMPLETED
+    assert status(sim, task) is TaskStatus.COMPLETED
     used = {each.month: each.counts.queries for each in sim.app.get(task.id).usage}
     assert used == {"2027-01": 30, "2027-02": 10}
 
@@ -160,7 +160,7 @@ def test_what_calls_use_counts_for_the_task_above(sim: Simulation, way: str) -> 
     fields |= {"owner": "ada", "schedule": "every hour", "max_queries_per_month": 50}
     task = sim.app.put(sim.app.to_draft(fields))[0]
     sim.advance(DAY)
-    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert status(sim, task) is TaskStatus.PAUSED
     used = put_budget(sim, 1_000).queries
     assert 50 <= used <= 60
     assert " of 50 queries" in sim.app.get(task.id).message
@@ -202,7 +202,7 @@ def test_users_cannot_start_what_has_nothing_left(sim: Simulation) -> None:
     assert count(sim, task) == 1
     as_user(sim.app).pause(task.id)
     sim.advance_to(FEBRUARY + DAY)
-    assert sim.app.get(task.id).status is TaskStatus.PAUSED, "a pause of its owner's stays"
+    assert status(sim, task) is TaskStatus.PAUSED, "a pause of its owner's stays"
 
 
 def test_runs_at_the_same_time_all_count(sim: Simulation) -> None:
@@ -211,7 +211,7 @@ def test_runs_at_the_same_time_all_count(sim: Simulation) -> None:
     for _ in range(5):
         sim.app.trigger(task.id)
     sim.advance(HOUR / 2)
-    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert status(sim, task) is TaskStatus.PAUSED
     assert 2 <= count(sim, task) <= 5
 
 
@@ -219,7 +219,7 @@ def test_a_task_that_ends_as_it_reaches_its_limit_has_ended(sim: Simulation) -> 
     """Nobody is told. Started again in the same month, it waits for the next one, and does run then."""
     task = create(sim, schedule="in 1 minute", max_queries_per_month=10)
     sim.advance(HOUR)
-    assert sim.app.get(task.id).status is TaskStatus.COMPLETED
+    assert status(sim, task) is TaskStatus.COMPLETED
     assert inbox(sim) == []
     again = as_user(sim.app).update(task.id, schedule="in 1 hour").receipt
     assert again is not None
@@ -227,7 +227,7 @@ def test_a_task_that_ends_as_it_reaches_its_limit_has_ended(sim: Simulation) -> 
     sim.advance(2 * HOUR)
     assert sim.app.get(task.id).paused_until == FEBRUARY
     sim.advance_to(FEBRUARY + HOUR)
-    assert sim.app.get(task.id).status is TaskStatus.COMPLETED
+    assert status(sim, task) is TaskStatus.COMPLETED
     assert count(sim, task) == 2
 
 
@@ -243,17 +243,17 @@ def test_an_owners_budget_and_a_tasks_limit_hold_together(sim: Simulation) -> No
     task = create(sim, max_queries_per_month=20)
     other = create(sim)
     sim.advance(5 * HOUR)
-    assert {sim.app.get(each.id).status for each in (task, other)} == {TaskStatus.PAUSED}
+    assert {status(sim, each) for each in (task, other)} == {TaskStatus.PAUSED}
     put_budget(sim, 1_000)
     sim.advance(5 * HOUR)
-    assert sim.app.get(other.id).status is TaskStatus.ACTIVE
-    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert status(sim, other) is TaskStatus.ACTIVE
+    assert status(sim, task) is TaskStatus.PAUSED
     assert count(sim, task) <= 2
     put_budget(sim, 1)
     as_user(sim.app).update(task.id, max_queries_per_month=None)
     before = count(sim, task)
     sim.advance(5 * HOUR)
-    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert status(sim, task) is TaskStatus.PAUSED
     assert count(sim, task) == before
 
 
@@ -337,9 +337,9 @@ def test_a_budget_of_tokens_replaces_one_of_queries(sim: Simulation) -> None:
     """A new budget is a whole one: what it does not name has no limit any more, and what that paused goes on."""
     task = create(sim)
     put_budget(sim, 0)
-    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert status(sim, task) is TaskStatus.PAUSED
     put_budget(sim, max_tokens_per_month=7)
-    assert sim.app.get(task.id).status is TaskStatus.ACTIVE
+    assert status(sim, task) is TaskStatus.ACTIVE
 
 
 @pytest.mark.parametrize("used", [-1, 10**10, True, 1.5])

@@ -317,6 +317,7 @@ class App(_Shared):
                 before it is accepted, and API, clients and dashboard know the type. `Context.wait_for` takes the same
                 type.
             early_events: The events that are kept if they come before it waits for them, instead of being refused.
+                ``"paid-*"`` are all whose names begin so.
             unknown: Nothing: another option is refused.
 
         Raises:

@@ -113,10 +113,10 @@ def _find_place(app_name: str, waking: Waking) -> dict[str, str]:
 
 async def _converse(runner: Runner, waking: Waking, session_id: str) -> str:
     """Run the agent, and again with the answers to the calls that have none yet. Return what it says last."""
-    answer = ""
     parts = [types.Part(text=waking.write_prompt())]
     place = {"user_id": waking.person, "session_id": session_id}
     while parts:
+        answer = ""
         waiting: list[Any] = []
         message = types.Content(role="user", parts=parts)
         async for event in runner.run_async(**place, new_message=message):
@@ -125,19 +125,24 @@ async def _converse(runner: Runner, waking: Waking, session_id: str) -> str:
             if event.is_final_response() and event.content and event.content.parts:
                 texts = [each.text for each in event.content.parts if each.text and not each.thought]
                 answer = "".join(texts) or answer
-        parts = [await _await_answer(waking, each) for each in waiting]
+        parts = await _await_answers(waking, waiting)
     return answer
 
 
-async def _await_answer(waking: Waking, call: Any) -> Any:
-    """Return the response to a call that has no answer yet, once there is one."""
-    if call.name == CONFIRMATION:
-        asked = call.args["originalFunctionCall"]
-        answer: Any = {"confirmed": await waking.ask_person(asked["name"], asked.get("args", {}))}
-    else:
-        answer = await waking.wait_for_tool(call.name, call.args)
-    response = answer if isinstance(answer, dict) else {"result": answer}
-    return types.Part(function_response=types.FunctionResponse(id=call.id, name=call.name, response=response))
+async def _await_answers(waking: Waking, calls: list[Any]) -> list[Any]:
+    """Return the responses to calls that have no answer yet, once there are some."""
+    asked = {each.id: each.args["originalFunctionCall"] for each in calls if each.name == CONFIRMATION}
+    decision = {}
+    if asked:
+        approvals = [(each["id"], each["name"], each.get("args", {})) for each in asked.values()]
+        decision = {"confirmed": await waking.ask_person(approvals)}
+    parts = []
+    for call in calls:
+        answer = decision if call.id in asked else await waking.wait_for_tool(call.name, call.id)
+        response = answer if isinstance(answer, dict) else {"result": answer}
+        found = types.FunctionResponse(id=call.id, name=call.name, response=response)
+        parts.append(types.Part(function_response=found))
+    return parts
 
 
 async def _read_session(service: BaseSessionService, place: dict[str, str]) -> Session:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,11 @@ def _walk(agent: Any) -> Iterator[Any]:
 
 def _copy_model(waking: Waking, model: Any, agent: str) -> Any:
     async def generate(request: Any, stream: object = None) -> AsyncIterator[Any]:  # noqa: ARG001 - ADK's
-        yield await waking.ask_model(agent, LlmResponse, partial(_generate, model, request), _count)
+        ask = partial(_generate, model, request)
+        answer = await waking.ask_model(agent, LlmResponse, ask, _count, _find_calls, "id")
+        for call in _find_calls(answer):
+            request.tools_dict.setdefault(call.name, _MissingTool(name=call.name, description=""))
+        yield answer
 
     copied = model.model_copy()
     object.__setattr__(copied, "generate_content_async", generate)  # a model of pydantic
@@ -47,12 +50,24 @@ def _copy_model(waking: Waking, model: Any, agent: str) -> Any:
 
 
 async def _generate(model: Any, request: Any) -> Any:
-    """Return the model's whole response. Its calls have ids, which ADK would make anew in each replay."""
+    """Return the model's whole response. Raises RuntimeError if there is none."""
     found = [each async for each in model.generate_content_async(request, False)]  # noqa: FBT003 - ADK's
-    for part in (found[-1].content and found[-1].content.parts) or ():
-        if part.function_call is not None and not part.function_call.id:
-            part.function_call.id = f"adk-{uuid.uuid4()}"
-    return found[-1]
+    answer = found[-1] if found else LlmResponse()
+    if answer.error_code and not answer.content:
+        raise RuntimeError(f"{answer.error_code}: {answer.error_message}")
+    return answer
+
+
+def _find_calls(response: Any) -> list[Any]:
+    parts = (response.content and response.content.parts) or ()
+    return [each.function_call for each in parts if each.function_call]
+
+
+class _MissingTool(BaseTool):  # type: ignore[misc] # ADK is not looked at
+    """Tells the model that there is no tool of that name, at which ADK ends the run."""
+
+    async def run_async(self, **_: Any) -> dict[str, Any]:
+        return {"error": f"There is no tool '{self.name}'."}
 
 
 def _count(response: Any) -> int | None:
@@ -83,9 +98,7 @@ async def _run_tool(waking: Waking, tool: Any, *, args: dict[str, Any], tool_con
         actions = tool_context.actions.model_dump(mode="json", exclude_defaults=True)
         return {"result": to_jsonable_python(result, fallback=str), "actions": actions}
 
-    confirmed = tool_context.tool_confirmation
-    asked = args if confirmed is None else [args, confirmed.confirmed]
-    answer = await waking.use_tool(tool.name, asked, None, call)
+    answer = await waking.use_tool(tool.name, tool_context.function_call_id, None, call)
     actions = EventActions.model_validate(answer["actions"])
     for each in actions.model_fields_set - {"state_delta"}:
         setattr(tool_context.actions, each, getattr(actions, each))

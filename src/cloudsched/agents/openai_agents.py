@@ -15,9 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agents.models.multi_provider import MultiProvider
+from openai.types.responses import ResponseFunctionToolCall
 from pydantic_core import to_jsonable_python
 
-from agents import Agent, FunctionTool, Handoff, Model, ModelResponse, Runner
+from agents import Agent, FunctionTool, Handoff, Model, ModelResponse, RunConfig, Runner
 from cloudsched.agents.waking import register
 
 if TYPE_CHECKING:
@@ -91,12 +92,15 @@ def wake(
             known = await waking.ctx.step("read the session", session.get_items, REMEMBERED)
         asked: Any = [*known, {"role": "user", "content": waking.write_prompt()}]
         durable = _OpenAiSteps(waking).copy_agent(agent)
-        start = partial(Runner.run, durable, context=make_context(waking.person), max_turns=max_turns + 1)
+        settings = RunConfig(tool_not_found_behavior="return_error_to_model")
+        context = make_context(waking.person)
+        start = partial(Runner.run, durable, context=context, max_turns=max_turns + 1, run_config=settings)
         result = await start(asked)
         while result.interruptions:
             state = result.to_state()
+            asked = [(each.call_id, each.name, _read(each.arguments)) for each in result.interruptions]
+            decide = state.approve if await waking.ask_person(asked) else state.reject
             for call in result.interruptions:
-                decide = state.approve if await waking.ask_person(call.name, _read(call.arguments)) else state.reject
                 decide(call)
             result = await start(state)
 
@@ -109,9 +113,18 @@ def wake(
 
 
 async def _add_items(session: Session, items: list[Any]) -> None:
-    """Add what was said to a session, once, even if this is interrupted and repeated."""
-    if await session.get_items(len(items)) != items:
-        await session.add_items(items)
+    """Add what was said to a session, once, even if this is interrupted and repeated.
+
+    Its items have no ids. What it has of them follows the first one, the prompt, which no other run has.
+    """
+    left = list(items)
+    for each in await session.get_items(REMEMBERED + len(items)):
+        if each == items[0]:
+            left = list(items)
+        if left and each == left[0]:
+            left.pop(0)
+    if left:
+        await session.add_items(left)
 
 
 class _StepModel(Model):  # type: ignore[misc] # the SDK is not looked at
@@ -122,10 +135,16 @@ class _StepModel(Model):  # type: ignore[misc] # the SDK is not looked at
 
     async def get_response(self, *args: Any, **kwargs: Any) -> Any:
         ask = partial(self._model.get_response, *args, **kwargs)
-        return await self._waking.ask_model(self._agent, ModelResponse, ask, lambda answer: answer.usage.total_tokens)
+        return await self._waking.ask_model(
+            self._agent, ModelResponse, ask, lambda answer: answer.usage.total_tokens, _find_calls, "call_id"
+        )
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
         raise NotImplementedError("A woken agent does not stream.")
+
+
+def _find_calls(answer: ModelResponse) -> list[Any]:
+    return [each for each in answer.output if isinstance(each, ResponseFunctionToolCall)]
 
 
 class _OpenAiSteps:
@@ -168,6 +187,6 @@ class _OpenAiSteps:
             async def call() -> Any:
                 return to_jsonable_python(await tool.on_invoke_tool(context, arguments), fallback=str)
 
-            return await self._waking.use_tool(tool.name, _read(arguments), None, call)
+            return await self._waking.use_tool(tool.name, context.tool_call_id, None, call)
 
         return dataclasses.replace(tool, on_invoke_tool=invoke)

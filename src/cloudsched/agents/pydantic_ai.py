@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,10 +17,11 @@ from pydantic import TypeAdapter
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ModelRetry, Tool, ToolDenied
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolRetryError
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart
+from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_core import to_jsonable_python
 
-from cloudsched.agents.waking import register
+from cloudsched.agents.waking import SILENCE, register
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from cloudsched.app import App
 
 _MESSAGES: TypeAdapter[list[Any]] = TypeAdapter(list[ModelMessage])
+_KEY = "cloudsched"
 _DEFERRALS = {each.__name__: each for each in (ApprovalRequired, CallDeferred)}
 
 
@@ -55,7 +58,10 @@ class Conversations(Protocol):
         """Return what was said, the oldest first."""
 
     async def add(self, person: str, messages: list[ModelMessage]) -> None:
-        """Add what was said since. It may be called twice if a process dies."""
+        """Add what was said since, each message once: its `metadata` has its key as ``"cloudsched"``.
+
+        If a process dies meanwhile, it is called again with those that `load` does not return then.
+        """
 
 
 def wake(
@@ -94,16 +100,19 @@ def wake(
         result = await start(waking.write_prompt(), message_history=known)
         while isinstance(result.output, DeferredToolRequests):
             answers = DeferredToolResults()
-            for call in result.output.approvals:
-                is_approved = await waking.ask_person(call.tool_name, call.args_as_dict())
-                answers.approvals[call.tool_call_id] = is_approved or ToolDenied("The person did not agree.")
+            asked = [(each.tool_call_id, each.tool_name, each.args_as_dict()) for each in result.output.approvals]
+            if asked:
+                decision = await waking.ask_person(asked) or ToolDenied("The person did not agree.")
+                answers.approvals.update({each[0]: decision for each in asked})
             for call in result.output.calls:
-                answers.calls[call.tool_call_id] = await waking.wait_for_tool(call.tool_name, call.args_as_dict())
+                answers.calls[call.tool_call_id] = await waking.wait_for_tool(call.tool_name, call.tool_call_id)
             result = await start(message_history=result.all_messages(), deferred_tool_results=answers)
 
         if conversations is not None:
             said = result.all_messages()[len(known) :]
-            await waking.ctx.step("add to the session", conversations.add, waking.person, said)
+            for number, message in enumerate(said):
+                message.metadata = {**(message.metadata or {}), _KEY: f"{waking.key}-{number}"}
+            await waking.ctx.step("add to the session", _add, conversations, waking.person, said)
         return str(result.output or "")
 
     register(app, name, max_turns, run)
@@ -111,6 +120,33 @@ def wake(
 
 async def _load(conversations: Conversations, person: str) -> Any:
     return _MESSAGES.dump_python(await conversations.load(person), mode="json")
+
+
+async def _add(conversations: Conversations, person: str, said: list[ModelMessage]) -> None:
+    known = {(each.metadata or {}).get(_KEY) for each in await conversations.load(person)}
+    missing = [each for each in said if (each.metadata or {})[_KEY] not in known]
+    if missing:
+        await conversations.add(person, missing)
+
+
+class _StepModel(WrapperModel):  # type: ignore[misc] # Pydantic AI is not looked at
+    def __init__(self, model: Any, agent: str, waking: Waking) -> None:
+        super().__init__(model)
+        self._agent = agent
+        self._waking = waking
+
+    async def request(self, *args: Any) -> ModelResponse:
+        ask = partial(self.wrapped.request, *args)
+        answer = await self._waking.ask_model(
+            self._agent, ModelResponse, ask, lambda each: each.usage.total_tokens, _find_calls, "tool_call_id"
+        )
+        if all(isinstance(each, TextPart | ThinkingPart) for each in answer.parts) and not (answer.text or "").strip():
+            answer.parts = [*answer.parts, TextPart(SILENCE)]  # Pydantic AI takes an empty answer for a mistake
+        return answer
+
+
+def _find_calls(answer: ModelResponse) -> list[Any]:
+    return answer.tool_calls  # type: ignore[no-any-return] # Pydantic AI's
 
 
 class _PydanticAiSteps(AbstractCapability[Any]):  # type: ignore[misc] # Pydantic AI is not looked at
@@ -127,8 +163,8 @@ class _PydanticAiSteps(AbstractCapability[Any]):  # type: ignore[misc] # Pydanti
         handler: Callable[[Any], Awaitable[Any]],
     ) -> Any:
         name = ctx.agent.name if ctx.agent is not None and ctx.agent.name else "agent"
-        ask = partial(handler, request_context)
-        return await self._waking.ask_model(name, ModelResponse, ask, lambda answer: answer.usage.total_tokens)
+        durable = _StepModel(request_context.model, name, self._waking)
+        return await handler(dataclasses.replace(request_context, model=durable))
 
     async def wrap_tool_execute(
         self,
@@ -149,7 +185,7 @@ class _PydanticAiSteps(AbstractCapability[Any]):  # type: ignore[misc] # Pydanti
             except tuple(_DEFERRALS.values()) as deferral:
                 return {"deferral": type(deferral).__name__, "metadata": to_jsonable_python(deferral.metadata)}
 
-        answer = await self._waking.use_tool(call.tool_name, to_jsonable_python(args, fallback=str), None, use)
+        answer = await self._waking.use_tool(call.tool_name, call.tool_call_id, None, use)
         if "retry" in answer:
             raise ModelRetry(answer["retry"])
         if "deferral" in answer:

@@ -9,21 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
+import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, Field
 
 from cloudsched.agents.scheduling_tools import AgentCall, serving
+from cloudsched.agents.tools import TOOLS
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS
 from cloudsched.domain.documents.task import MAX_NAME
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.engine.handlers.async_context import AsyncContext  # noqa: TC001 - handlers are read by their types
-from cloudsched.errors import EventTimedOut, LimitExceeded
+from cloudsched.errors import CloudschedError, EventTimedOut, LimitExceeded, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from cloudsched.app import App
 
@@ -38,7 +39,9 @@ PATIENCE: Final = timedelta(days=3)
 MAX_PROMPT: Final = 10_000
 MAX_SUBJECT: Final = 100
 MAX_SHOWN: Final = 1_000
-"""The number of characters of a call that a question shows."""
+"""The number of characters that a question shows of all its calls."""
+CALL_EVENT: Final = "call-"
+"""What the name of an event begins with that answers a call of a tool. Such an event is kept if it comes early."""
 LATE_AFTER: Final = timedelta(minutes=5)
 """The delay that the agent is told of."""
 _INSTRUCTIONS: Final = """It is {now} ({zone}). The scheduled task "{title}" ({id}) has woken you.
@@ -67,14 +70,16 @@ class Waking:
         key: The same in each attempt and replay, and no other run's.
     """
 
-    def __init__(self, ctx: AsyncContext, wake: Wake, max_turns: int) -> None:
+    def __init__(self, app: App, ctx: AsyncContext, wake: Wake, max_turns: int) -> None:
         self.ctx = ctx
         self.person = ctx.task.owner
         self.key = f"{ctx.task.id}-{ctx.execution_id}"
+        self._app = app
         self._wake = wake
         self._max_turns = max_turns
         self._turns = 0
-        self._calls = Counter[str]()
+        self._ids = set[str]()
+        """The ids of all calls of tools so far."""
 
     @property
     def _channels(self) -> list[str]:
@@ -98,81 +103,144 @@ class Waking:
             silence=SILENCE,
         )
 
-    def count_turn(self) -> None:
-        """Count a turn of the model, before it is asked. Raises LimitExceeded."""
-        self._turns += 1
-        if self._turns > self._max_turns:
+    def count_turns(self, count: int = 1) -> None:
+        """Count turns of the model. Raises LimitExceeded."""
+        self.require_turns(count)
+        self._turns += count
+
+    def require_turns(self, count: int) -> None:
+        """Check that the model may be asked so many times more. Raises LimitExceeded."""
+        if not self.allows(count):
             raise LimitExceeded(f"The agent has asked its model {self._max_turns} times, the most in one run.")
 
+    def allows(self, count: int) -> bool:
+        """Return whether the model may be asked so many times more."""
+        return self._turns + count <= self._max_turns
+
     async def ask_model(
-        self, agent: str, answer: type[T], ask: Callable[[], Awaitable[T]], count: Callable[[T], int | None]
+        self,
+        agent: str,
+        answer: type[T],
+        ask: Callable[[], Awaitable[T]],
+        count: Callable[[T], int | None],
+        find_calls: Callable[[T], Iterable[Any]],
+        field: str,
     ) -> T:
-        """Return the answer of a model, which is asked once. `count` returns the tokens that it took."""
+        """Return the answer of a model, which is asked once.
+
+        `count` returns the tokens that it took, and `find_calls` the calls in it, whose `field` is their id. A call
+        whose id is missing, or was given to another one, gets a new one.
+        """
 
         async def turn() -> T:
             found = await ask()
             self.ctx.used(queries=1, tokens=count(found) or 0)
+            for call in find_calls(found):
+                if getattr(call, field) in {None, "", *self._ids}:
+                    setattr(call, field, f"call-{uuid.uuid4().hex}")
+                self._ids.add(getattr(call, field))
             return found
 
-        self.count_turn()
+        self.count_turns()
         turn.__annotations__["return"] = answer
-        return await self.ctx.step(f"{agent}: model"[:MAX_NAME], turn)
+        found = await self.ctx.step(f"{agent}: model"[:MAX_NAME], turn)
+        self._ids |= {getattr(each, field) for each in find_calls(found)}
+        return found
 
     async def use_tool(
-        self, tool: str, arguments: object, answer: type[T] | None, call: Callable[[], Awaitable[T]]
+        self,
+        tool: str,
+        call_id: str | None,
+        answer: type[T] | None,
+        call: Callable[[], Awaitable[T]],
+        *,
+        answered: int = 0,
+        retry: bool | None = False,
     ) -> T:
         """Return the answer of a tool, which is called once. If that is interrupted, it is repeated with its key.
 
-        `answer` is its type, None for any JSON.
+        Args:
+            tool: Its name.
+            call_id: The framework's id of the call, the same each time that it is repeated or goes on.
+            answer: The type of the answer, None for any JSON.
+            call: Calls it.
+            answered: The number of answers from outside that the call has had.
+            retry: None if it may be repeated as the task's `retry` says.
         """
-        name = f"{tool}-{_digest(arguments)}"
-        self._calls[name] += 1
-        key = f"{self.key} {name} {self._calls[name]}"
-        present = AgentCall(self.ctx.task.id, self.ctx.execution_id, _name_event(tool, arguments), key)
+        if not call_id:
+            raise WorkflowError(f"A call of {tool} has no id. Let the model, or what connects it, give it one.")
+        name = f"{tool}-{_digest(call_id)}"
+        event = self._name_event(tool, call_id, answered)
+        present = AgentCall(self.ctx.task.id, self.ctx.execution_id, event, f"{self.key} {name}")
 
         async def use() -> T:
             with serving(present):
                 return await call()
 
         use.__annotations__["return"] = Any if answer is None else answer
-        return await self.ctx.step(name[-MAX_NAME:], use, retry=False)
+        return await self.ctx.step(name[-MAX_NAME:], use, retry=retry)
 
-    async def ask_person(self, tool: str, arguments: object) -> bool:
-        """Return whether the person agrees to a call. A question that is not answered in time is a no."""
-        shown = json.dumps(arguments, ensure_ascii=False, default=str)[:MAX_SHOWN]
-        question = f"{self.ctx.task.title}: may {tool} be called with {shown}?"
-        event = _name_event("approval", [tool, arguments])
+    async def ask_person(self, calls: Sequence[tuple[str, str, object]]) -> bool:
+        """Return whether the person agrees to calls: the id, the tool and the arguments of each.
+
+        They are asked once for all of them. A question that is not answered in time is a no.
+        """
+        question = await self.ctx.step("word the question", self._word_question, calls)
+        event = f"approval-{_digest([each[0] for each in calls])}"
+        by = [f"user:{self.person}"]
         try:
-            answer = await self.ctx.wait_for(
-                event, timeout=PATIENCE, by=[f"user:{self.person}"], question=question, channels=self._channels
-            )
+            answer = await self.ctx.wait_for(event, timeout=PATIENCE, by=by, question=question, channels=self._channels)
         except EventTimedOut:
             return False
         return isinstance(answer, dict) and answer.get("approved") is True
 
-    async def wait_for_tool(self, tool: str, arguments: object) -> Any:  # noqa: ANN401 - JSON
+    def _word_question(self, calls: Sequence[tuple[str, str, object]]) -> str:
+        task = self.ctx.task
+        until = (self.ctx.now() + PATIENCE).astimezone(load_tzinfo(task.timezone))
+        asked = "; ".join(self._word_call(*each[1:])[: MAX_SHOWN // len(calls)] for each in calls)
+        return f"May “{task.title}” do this: {asked}? Without an answer until {until:%A %d %B %Y, %H:%M}, it does not."
+
+    def _word_call(self, tool: str, arguments: object) -> str:
+        shown = dict(arguments) if isinstance(arguments, dict) else {"with": arguments}
+        name = tool
+        if tool in TOOLS and "id" in shown:
+            name = f"{tool} “{self._find_title(str(shown.pop('id')))}”"
+        texts = {key: each if isinstance(each, str) else _dump(each) for key, each in shown.items()}
+        words = ", ".join(f"{key}: {each}" for key, each in texts.items())
+        return " ".join(f"{name} ({words})".split()) if words else name
+
+    def _find_title(self, task_id: str) -> str:
+        try:
+            return self._app.acting_for(self.person).get(task_id).title or task_id
+        except CloudschedError:  # the tool says what is wrong with it
+            return task_id
+
+    async def wait_for_tool(self, tool: str, call_id: str, answered: int = 0) -> Any:  # noqa: ANN401 - JSON
         """Return what a long-running tool has been answered, or that it was not."""
         try:
-            return await self.ctx.wait_for(_name_event(tool, arguments), timeout=PATIENCE)
+            return await self.ctx.wait_for(self._name_event(tool, call_id, answered), timeout=PATIENCE)
         except EventTimedOut:
             return {"error": f"Nobody has answered within {PATIENCE.days} days."}
 
+    def _name_event(self, tool: str, call_id: str, answered: int) -> str:
+        plain = re.sub(r"[^\w.-]", "_", tool, flags=re.ASCII)[:MAX_SUBJECT]
+        return f"{CALL_EVENT}{plain}-{_digest([self.key, call_id, answered])}"
 
-def _name_event(subject: str, details: object) -> str:
-    plain = re.sub(r"[^\w.-]", "_", subject, flags=re.ASCII)[:MAX_SUBJECT]
-    return f"{plain}-{_digest(details)}"
+
+def _dump(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
 def _digest(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256(_dump(value).encode()).hexdigest()[:12]
 
 
 def register(app: App, name: str, max_turns: int, run: Callable[[Waking], Awaitable[str | None]]) -> None:
     """Register the handler that wakes an agent. `run` runs it, and returns what the person is told."""
+    told = "Wakes the assistant at that time, to do what it is told to"
 
-    @app.handler(name, access="users", draft="Wakes the assistant at that time, to do what it is told to")
+    @app.handler(name, access="users", draft=told, early_events=[f"{CALL_EVENT}*"])
     async def wake_agent(ctx: AsyncContext, wake: Wake) -> str | None:
         """Wake the agent, and deliver what it answers. None if it has nothing to say, so that nobody is told."""
-        answer = (await run(Waking(ctx, wake, max_turns)) or "").strip()
+        answer = (await run(Waking(app, ctx, wake, max_turns)) or "").strip()
         return None if _IS_SILENT.search(answer) else answer

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from cloudsched import App
 from cloudsched.agents import SchedulingTools
 
@@ -48,8 +50,7 @@ class Framework:
     """What tests do with a framework."""
 
     name: str
-    has_lasting_tools = True
-    """True if a tool's answer may come later."""
+    title: str
 
     @property
     def module(self) -> ModuleType:
@@ -71,6 +72,7 @@ class Framework:
 
 class Adk(Framework):
     name = "adk"
+    title = "ADK"
 
     def make(self, script: Script, functions: Sequence[Callable[..., Any]], tools: Sequence[Any] = ()) -> Any:
         from google.adk.agents import Agent
@@ -118,7 +120,7 @@ class Adk(Framework):
 
 class OpenAiAgents(Framework):
     name = "openai_agents"
-    has_lasting_tools = False
+    title = "OpenAI Agents SDK"
 
     def make(self, script: Script, functions: Sequence[Callable[..., Any]], tools: Sequence[Any] = ()) -> Any:
         from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
@@ -169,6 +171,7 @@ class OpenAiAgents(Framework):
 
 class PydanticAi(Framework):
     name = "pydantic_ai"
+    title = "Pydantic AI"
 
     def make(self, script: Script, functions: Sequence[Callable[..., Any]], tools: Sequence[Any] = ()) -> Any:
         from pydantic_ai import Agent
@@ -208,6 +211,7 @@ class PydanticAi(Framework):
 
 class LangGraph(Framework):
     name = "langgraph"
+    title = "LangGraph"
 
     def make(self, script: Script, functions: Sequence[Callable[..., Any]], tools: Sequence[Any] = ()) -> Any:
         from langchain.agents import create_agent
@@ -261,6 +265,17 @@ class LangGraph(Framework):
 
 
 FRAMEWORKS = [Adk(), OpenAiAgents(), PydanticAi(), LangGraph()]
+PROMISES: dict[str, dict[str, str]] = {}
+"""What woken agents promise, and why a framework does not keep it. A table in docs/guides/agent-schedules.md."""
+FEW_TOOLS = {"openai_agents": "its tools cannot wait"}
+
+
+def promise(words: str, lacks: dict[str, str] | None = None) -> pytest.MarkDecorator:
+    """Run a test over each framework. It has to fail where the promise is not kept."""
+    PROMISES[words] = lacks = lacks or {}
+    marks = {name: [pytest.mark.xfail(strict=True, reason=why)] for name, why in lacks.items()}
+    cells = [pytest.param(each, id=each.name, marks=marks.get(each.name, ())) for each in FRAMEWORKS]
+    return pytest.mark.parametrize("framework", cells)
 
 
 def find_person(context: Any) -> str:

@@ -108,7 +108,7 @@ class Handler(HandlerFields):
     events: Mapping[str, EventType] = field(default_factory=dict)
     """The types of the events that it waits for, as far as it has declared them."""
     early_events: frozenset[str] = frozenset()
-    """The events that are kept if they come before it waits for them."""
+    """The events that are kept if they come before it waits for them. ``"paid-*"`` are all that begin so."""
     draft: str | None = None
     """A description of its work, if drafts may propose it."""
     is_built_in: bool = False
@@ -348,7 +348,8 @@ def validate_events(name: str, events: object, early: object) -> dict[str, Any]:
         raise Misconfigured(f"Handler {name!r}: give its events as in {example}.")
     try:
         kinds = {parse_event_name(each): EventType(kind, TypeAdapter(kind)) for each, kind in events.items()}
-        return {"events": kinds, "early_events": frozenset(map(parse_event_name, early))}
+        names = {each: parse_event_name(each.removesuffix("*") if isinstance(each, str) else each) for each in early}
+        return {"events": kinds, "early_events": frozenset(names)}
     except (InvalidInput, PydanticSchemaGenerationError, PydanticUserError) as error:
         raise Misconfigured(f"Handler {name!r}: its events: {error}") from error
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from contextlib import suppress
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -446,7 +447,9 @@ class Scheduler:
             handler = self._engine.registry.find(task.handler)
             event = make(task, now)
             is_guest = is_stranger(task, by)
-            is_kept = not is_guest and (early or (handler is not None and name in handler.early_events))
+            is_kept = not is_guest and (
+                early or (handler is not None and any(fnmatchcase(name, each) for each in handler.early_events))
+            )
             try:
                 changed = on_event(task, event, now, early=is_kept, is_for_any=is_kept and early)
             except NotAwaited as error:

@@ -1,4 +1,4 @@
-"""The tables of docs/guides/agent-schedules.md, from the complaints that tests/agents plays.
+"""The tables of docs/guides/agent-schedules.md, from the promises and complaints that tests/agents plays.
 
 ``python .ci/site/complaints.py`` writes them into the page.
 """
@@ -19,16 +19,13 @@ PAGE = ROOT / "docs" / "guides" / "agent-schedules.md"
 
 
 def put(text: str) -> str:
-    """Return the page with the complaints as the tests play them."""
-    return put_parts(text, {"complaints": lambda _: _write_chapters()})
-
-
-def _write_chapters() -> str:
-    if str(ROOT) not in sys.path:
-        sys.path.append(str(ROOT))
+    """Return the page with the promises and complaints as the tests play them."""
+    sys.path.append(str(ROOT))
     from tests.agents.complaints.table import list_chapters  # noqa: PLC0415 - it is found from here on
+    from tests.agents.frameworks.test_promises import write_table  # noqa: PLC0415 - the same
 
-    return "\n\n".join(_write_chapter(title, complaints) for title, complaints in list_chapters().items())
+    chapters = "\n\n".join(_write_chapter(*each) for each in list_chapters().items())
+    return put_parts(text, {"complaints": lambda _: chapters, "promises": lambda _: write_table()})
 
 
 def _write_chapter(title: str, complaints: list[Complaint]) -> str:

@@ -333,9 +333,17 @@ def answer_what_another_asks(desk: Desk) -> None:
     desk.sim.advance(timedelta(minutes=1))
     (question,) = desk.ada("find_tasks")["questions"]
     assert (question["id"], question["question"]) == (task.id, "May I?")
+    for end in (desk.sim.app.cancel, desk.sim.app.delete):  # what is over asks nothing any more
+        other = desk.sim.app.create(owner="bob", handler="ask-ada", schedule=Schedule.once(desk.sim.now)).id
+        desk.sim.advance(timedelta(minutes=1))
+        assert len(desk.ada("find_tasks")["questions"]) == 2
+        end(other)
+        assert desk.ada("find_tasks")["questions"] == [question]
     sent = desk.ada("answer", id=question["id"], event=question["event"], run=question["run"], payload={"ok": True})
     assert sent["told"] == "Sent."
+    assert desk.ada("find_tasks")["questions"] == []
     desk.sim.advance(timedelta(minutes=1))
+    assert desk.ada("find_tasks")["questions"] == []
     assert [each.content for each in desk.sim.executions(task.id)] == [True]
 
 

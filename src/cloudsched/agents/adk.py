@@ -132,10 +132,8 @@ async def _converse(runner: Runner, waking: Waking, session_id: str) -> str:
 async def _await_answers(waking: Waking, calls: list[Any]) -> list[Any]:
     """Return the responses to calls that have no answer yet, once there are some."""
     asked = {each.id: each.args["originalFunctionCall"] for each in calls if each.name == CONFIRMATION}
-    decision = {}
-    if asked:
-        approvals = [(each["id"], each["name"], each.get("args", {})) for each in asked.values()]
-        decision = {"confirmed": await waking.ask_person(approvals)}
+    approvals = [(each["id"], each["name"], each.get("args", {})) for each in asked.values()]
+    decision = {"confirmed": await waking.ask_person(approvals)}
     parts = []
     for call in calls:
         answer = decision if call.id in asked else await waking.wait_for_tool(call.name, call.id)

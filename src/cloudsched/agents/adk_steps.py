@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +39,9 @@ def _walk(agent: Any) -> Iterator[Any]:
 
 def _copy_model(waking: Waking, model: Any, agent: str) -> Any:
     async def generate(request: Any, stream: object = None) -> AsyncIterator[Any]:  # noqa: ARG001 - ADK's
-        ask = partial(_generate, model, request)
-        answer = await waking.ask_model(agent, LlmResponse, ask, _count, _find_calls, "id")
-        for call in _find_calls(answer):
-            request.tools_dict.setdefault(call.name, _MissingTool(name=call.name, description=""))
+        answer = await waking.ask_model(agent, LlmResponse, partial(_generate, model, request), _count)
+        for call in _find_calls(answer):  # a missing tool would end the run
+            request.tools_dict.setdefault(call.name, FunctionTool(_refuse))
         yield answer
 
     copied = model.model_copy()
@@ -50,12 +50,11 @@ def _copy_model(waking: Waking, model: Any, agent: str) -> Any:
 
 
 async def _generate(model: Any, request: Any) -> Any:
-    """Return the model's whole response. Raises RuntimeError if there is none."""
-    found = [each async for each in model.generate_content_async(request, False)]  # noqa: FBT003 - ADK's
-    answer = found[-1] if found else LlmResponse()
-    if answer.error_code and not answer.content:
-        raise RuntimeError(f"{answer.error_code}: {answer.error_message}")
-    return answer
+    """Return the model's whole response. Its calls have ids, which ADK would make anew in each replay."""
+    found = [LlmResponse(), *[each async for each in model.generate_content_async(request, False)]]  # noqa: FBT003 - ADK's
+    for call in _find_calls(found[-1]):
+        call.id = call.id or f"adk-{uuid.uuid4()}"
+    return found[-1]
 
 
 def _find_calls(response: Any) -> list[Any]:
@@ -63,11 +62,8 @@ def _find_calls(response: Any) -> list[Any]:
     return [each.function_call for each in parts if each.function_call]
 
 
-class _MissingTool(BaseTool):  # type: ignore[misc] # ADK is not looked at
-    """Tells the model that there is no tool of that name, at which ADK ends the run."""
-
-    async def run_async(self, **_: Any) -> dict[str, Any]:
-        return {"error": f"There is no tool '{self.name}'."}
+def _refuse() -> str:
+    return "There is no such tool."
 
 
 def _count(response: Any) -> int | None:

@@ -14,7 +14,6 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import StructuredTool
@@ -79,8 +78,7 @@ def wake(app: App, graph: CompiledStateGraph[Any, Any, Any, Any], *, max_turns: 
 
     async def run(waking: Waking) -> str | None:
         steps = _LangGraphSteps(waking)
-        place = {"thread_id": waking.person, "person": waking.person}
-        config: Any = {"configurable": place, "callbacks": [steps]}
+        config: Any = {"configurable": {"thread_id": waking.person, "person": waking.person}}
         known: list[Any] = []
         if graph.checkpointer:
             known = _load(await waking.ctx.step("read the session", _read_messages, graph, config))
@@ -97,39 +95,23 @@ def wake(app: App, graph: CompiledStateGraph[Any, Any, Any, Any], *, max_turns: 
 
         messages = state["messages"]
         if graph.checkpointer:
-            said = [_name(each, f"{waking.key}-{number}") for number, each in enumerate(messages[len(known) :])]
+            said = messages[len(known) :]
+            for number, message in enumerate(said):
+                message.id = f"{waking.key}-{number}"
             await waking.ctx.step("add to the session", _add_messages, graph, config, said)
         return _read_text(messages[-1])
 
     register(app, name, max_turns, run)
 
 
-class _LangGraphSteps(BaseCallbackHandler):  # type: ignore[misc] # LangChain is not looked at
-    """The runs of nodes and the calls of tools of one run, as steps. LangChain tells it of each turn of a model."""
-
-    raise_error = True
-    run_inline = True
+class _LangGraphSteps:
+    """The runs of nodes and the calls of tools of one run, as steps."""
 
     def __init__(self, waking: Waking) -> None:
-        self._waking = waking
-        self._asked = 0
-        """The number of times that the present step has asked a model."""
+        self.waking = waking
         self._answered = Counter[str]()
         """The number of interrupts of each call that were answered."""
-        self._open: dict[str, tuple[str, Any]] = {}
-        """The name and the value of the interrupt that each call waits for."""
         self._done: dict[str, Any] = {}
-
-    def on_chat_model_start(self, *_: Any, **__: Any) -> None:
-        self._asked += 1
-        self._waking.require_turns(self._asked)
-
-    on_llm_start = on_chat_model_start
-
-    def on_llm_end(self, response: Any, **_: Any) -> None:
-        messages = [getattr(each, "message", None) for part in response.generations for each in part]
-        usage = [each.usage_metadata or {} for each in messages if isinstance(each, AIMessage)]
-        self._waking.ctx.used(queries=1, tokens=sum(each.get("total_tokens", 0) for each in usage))
 
     async def run(self, name: str, key: str, call: Callable[[], Awaitable[Any]], *, retry: bool | None) -> Any:
         """Return what a call answers, whose key is the same each time that LangGraph repeats it."""
@@ -138,46 +120,39 @@ class _LangGraphSteps(BaseCallbackHandler):  # type: ignore[misc] # LangChain is
 
         async def step() -> str:
             nonlocal has_run
-            has_run, self._asked = True, 0
+            has_run = True
             try:
-                found = {"answer": await call()}
+                answer = await call()
             except GraphInterrupt as error:
-                found = {"interrupt": error.args[0][0].value}
-            except Exception:
-                if self._waking.allows(self._asked):
-                    raise
-                found = {}
-            return _dump({**found, "turns": self._asked})
+                return _dump({"interrupt": error.args[0][0].value})
+            for message in _find_messages(answer):
+                tokens = (message.usage_metadata or {}).get("total_tokens", 0)
+                self.waking.ctx.used(queries=1, tokens=tokens)
+            return _dump({"answer": answer})
 
-        found = self._done.get(key)
-        if found is None:
-            found = _load(await self._waking.use_tool(name, key, str, step, answered=answered, retry=retry))
-            self._waking.count_turns(found["turns"])
+        found = self._done.get(key) or _load(
+            await self.waking.use_tool(name, key, str, step, answered=answered, retry=retry)
+        )
         for _ in range(0 if has_run else answered):
             interrupt(None)  # returns an answer that the call has had already
         while "interrupt" in found:
-            self._open[key] = (name, found["interrupt"])
-            interrupt(key)  # raises, once it has no answer left
+            interrupt((key, name, found["interrupt"]))  # raises, once it has no answer left
         self._done[key] = found
         return found["answer"]
 
     async def answer(self, waiting: Any) -> Any:
         """Return the command that goes on with the answers to interrupts."""
-        asked = {each.value: self._open.pop(each.value) for each in waiting}
-        approvals = [
-            (key, value["tool"], value.get("arguments"))
-            for key, (_, value) in asked.items()
-            if isinstance(value, dict) and "tool" in value
-        ]
-        answers = {}
-        if approvals:
-            decision = {"approved": await self._waking.ask_person(approvals)}
-            answers = {key: decision for key, *_ in approvals}
-        for key, (name, _) in asked.items():
-            if key not in answers:
-                answers[key] = await self._waking.wait_for_tool(name, key, self._answered[key])
-        self._answered.update(asked.keys())
-        return Command(resume={each.id: answers[each.value] for each in waiting})
+        agreed = [each for each in waiting if isinstance(each.value[2], dict) and "tool" in each.value[2]]
+        asks = [(each.value[0], each.value[2]["tool"], each.value[2].get("arguments") or {}) for each in agreed]
+        decision = {"approved": await self.waking.ask_person(asks)}
+        answers = {each.id: decision for each in agreed}
+        for each in waiting:
+            key, name, _ = each.value
+            if each not in agreed:
+                answers[each.id] = await self.waking.wait_for_tool(name, key, self._answered[key])
+            self._answered[key] += 1
+        alone = [*answers.values()]  # the only one may be that of a graph in a node, whose interrupts have other ids
+        return Command(resume=answers if len(alone) > 1 or alone[0] is None else alone[0])
 
 
 class _StepNode(Runnable[Any, Any]):  # type: ignore[misc] # LangChain is not looked at
@@ -187,6 +162,7 @@ class _StepNode(Runnable[Any, Any]):  # type: ignore[misc] # LangChain is not lo
         self._node = node
         self._name = name
         self._steps = steps
+        self._asks_model = False
 
     def invoke(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError("A woken agent is awaited.")
@@ -194,34 +170,32 @@ class _StepNode(Runnable[Any, Any]):  # type: ignore[misc] # LangChain is not lo
     async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002 - as LangChain has it
         at = config["metadata"]["langgraph_step"]
         use = partial(self._node.ainvoke, config=config, **kwargs)
-        if not isinstance(self._node, ToolNode):
-            key = f"{at} {config['metadata']['langgraph_path']}"
-            return await self._steps.run(self._name, key, partial(use, input), retry=None)
-        calls = _find_calls(input)
-        answers = []
-        for call in calls:
-            asked = [call] if len(calls) > 1 else input
-            key = f"{at} {call['id']}" if call["id"] else ""
-            answers.append(await self._steps.run(call["name"], key, partial(use, asked), retry=False))
-        return _merge(answers) if len(calls) > 1 else answers[0]
+        if isinstance(self._node, ToolNode):
+            calls, _ = self._node._parse_input(input)  # noqa: SLF001 - which no public name says
+            answers = []
+            for call in calls:
+                asked = partial(use, [call] if calls[1:] else input)
+                key = f"{at} {call['id']}" if call["id"] else ""
+                found = await self._steps.run(call["name"], key, asked, retry=False)
+                answers += found if isinstance(found, list) else [found]
+            return [each if isinstance(each, Command) else Command(update=each) for each in answers]
+
+        if self._asks_model:
+            self._steps.waking.count_turn()
+        key = f"{at} {config['metadata']['langgraph_path']}"
+        answer = await self._steps.run(self._name, key, partial(use, input), retry=None)
+        if not self._asks_model and _find_messages(answer):
+            self._asks_model = True
+            self._steps.waking.count_turn()
+        return answer
 
 
-def _find_calls(asked: Any) -> list[Any]:
-    """Return the calls of tools that a node is handed, alone or in the last message of a model."""
-    if isinstance(asked, dict) and "tool_call" in asked:
-        return [asked["tool_call"]]
-    if isinstance(asked, list) and isinstance(asked[-1], dict):
-        return asked
-    messages = asked["messages"] if isinstance(asked, dict) else getattr(asked, "messages", asked)
-    return next(each.tool_calls for each in reversed(messages) if isinstance(each, AIMessage))  # type: ignore[no-any-return] # LangChain's
-
-
-def _merge(answers: list[Any]) -> Any:
-    """Return one update of the state for those of several calls."""
-    parts = [part for each in answers for part in (each if isinstance(each, list) else [each])]
-    if any(isinstance(each, Command) for each in parts):
-        return parts
-    return {key: [message for each in parts for message in each[key]] for key in parts[0]}
+def _find_messages(answer: Any) -> list[Any]:
+    """Return the answers of models in what a node has answered."""
+    parts = answer if isinstance(answer, list | tuple) else [answer]
+    updates = [each.update if isinstance(each, Command) else each for each in parts]
+    messages = [message for each in updates if isinstance(each, dict) for message in each.get("messages", ())]
+    return [each for each in messages if isinstance(each, AIMessage)]
 
 
 async def _read_messages(graph: Any, config: Any) -> str:
@@ -233,12 +207,7 @@ async def _add_messages(graph: Any, config: Any, messages: list[Any]) -> None:
     """Add what was said to a thread, each message once by its id, even if this is repeated."""
     known = {each.id for each in _load(await _read_messages(graph, config))}
     missing = [each for each in messages if each.id not in known]
-    if missing:
-        await graph.aupdate_state(config, {"messages": missing}, as_node=START)
-
-
-def _name(message: Any, key: str) -> Any:
-    return message.model_copy(update={"id": key})
+    await graph.aupdate_state(config, {"messages": missing}, as_node=START)
 
 
 def _read_text(message: Any) -> str:

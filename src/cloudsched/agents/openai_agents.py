@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agents.models.multi_provider import MultiProvider
-from openai.types.responses import ResponseFunctionToolCall
 from pydantic_core import to_jsonable_python
 
 from agents import Agent, FunctionTool, Handoff, Model, ModelResponse, RunConfig, Runner
@@ -92,9 +91,13 @@ def wake(
             known = await waking.ctx.step("read the session", session.get_items, REMEMBERED)
         asked: Any = [*known, {"role": "user", "content": waking.write_prompt()}]
         durable = _OpenAiSteps(waking).copy_agent(agent)
-        settings = RunConfig(tool_not_found_behavior="return_error_to_model")
-        context = make_context(waking.person)
-        start = partial(Runner.run, durable, context=context, max_turns=max_turns + 1, run_config=settings)
+        start = partial(
+            Runner.run,
+            durable,
+            context=make_context(waking.person),
+            max_turns=max_turns + 1,
+            run_config=RunConfig(tool_not_found_behavior="return_error_to_model"),
+        )
         result = await start(asked)
         while result.interruptions:
             state = result.to_state()
@@ -117,14 +120,10 @@ async def _add_items(session: Session, items: list[Any]) -> None:
 
     Its items have no ids. What it has of them follows the first one, the prompt, which no other run has.
     """
-    left = list(items)
+    left = items
     for each in await session.get_items(REMEMBERED + len(items)):
-        if each == items[0]:
-            left = list(items)
-        if left and each == left[0]:
-            left.pop(0)
-    if left:
-        await session.add_items(left)
+        left = items[1:] if each == items[0] else left[left[:1] == [each] :]
+    await session.add_items(left)
 
 
 class _StepModel(Model):  # type: ignore[misc] # the SDK is not looked at
@@ -135,16 +134,10 @@ class _StepModel(Model):  # type: ignore[misc] # the SDK is not looked at
 
     async def get_response(self, *args: Any, **kwargs: Any) -> Any:
         ask = partial(self._model.get_response, *args, **kwargs)
-        return await self._waking.ask_model(
-            self._agent, ModelResponse, ask, lambda answer: answer.usage.total_tokens, _find_calls, "call_id"
-        )
+        return await self._waking.ask_model(self._agent, ModelResponse, ask, lambda answer: answer.usage.total_tokens)
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
         raise NotImplementedError("A woken agent does not stream.")
-
-
-def _find_calls(answer: ModelResponse) -> list[Any]:
-    return [each for each in answer.output if isinstance(each, ResponseFunctionToolCall)]
 
 
 class _OpenAiSteps:

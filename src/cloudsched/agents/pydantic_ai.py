@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ModelRetry, Tool, ToolDenied
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolRetryError
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_core import to_jsonable_python
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from cloudsched.app import App
 
 _MESSAGES: TypeAdapter[list[Any]] = TypeAdapter(list[ModelMessage])
-_KEY = "cloudsched"
 _DEFERRALS = {each.__name__: each for each in (ApprovalRequired, CallDeferred)}
 
 
@@ -60,7 +59,7 @@ class Conversations(Protocol):
     async def add(self, person: str, messages: list[ModelMessage]) -> None:
         """Add what was said since, each message once: its `metadata` has its key as ``"cloudsched"``.
 
-        If a process dies meanwhile, it is called again with those that `load` does not return then.
+        If a process dies meanwhile, it is called again with those that `load` does not return then, maybe none.
         """
 
 
@@ -101,9 +100,8 @@ def wake(
         while isinstance(result.output, DeferredToolRequests):
             answers = DeferredToolResults()
             asked = [(each.tool_call_id, each.tool_name, each.args_as_dict()) for each in result.output.approvals]
-            if asked:
-                decision = await waking.ask_person(asked) or ToolDenied("The person did not agree.")
-                answers.approvals.update({each[0]: decision for each in asked})
+            decision = await waking.ask_person(asked) or ToolDenied("The person did not agree.")
+            answers.approvals.update({each[0]: decision for each in asked})
             for call in result.output.calls:
                 answers.calls[call.tool_call_id] = await waking.wait_for_tool(call.tool_name, call.tool_call_id)
             result = await start(message_history=result.all_messages(), deferred_tool_results=answers)
@@ -111,7 +109,7 @@ def wake(
         if conversations is not None:
             said = result.all_messages()[len(known) :]
             for number, message in enumerate(said):
-                message.metadata = {**(message.metadata or {}), _KEY: f"{waking.key}-{number}"}
+                message.metadata = {"cloudsched": f"{waking.key}-{number}"}
             await waking.ctx.step("add to the session", _add, conversations, waking.person, said)
         return str(result.output or "")
 
@@ -123,10 +121,8 @@ async def _load(conversations: Conversations, person: str) -> Any:
 
 
 async def _add(conversations: Conversations, person: str, said: list[ModelMessage]) -> None:
-    known = {(each.metadata or {}).get(_KEY) for each in await conversations.load(person)}
-    missing = [each for each in said if (each.metadata or {})[_KEY] not in known]
-    if missing:
-        await conversations.add(person, missing)
+    known = [each.metadata for each in await conversations.load(person)]
+    await conversations.add(person, [each for each in said if each.metadata not in known])
 
 
 class _StepModel(WrapperModel):  # type: ignore[misc] # Pydantic AI is not looked at
@@ -137,16 +133,10 @@ class _StepModel(WrapperModel):  # type: ignore[misc] # Pydantic AI is not looke
 
     async def request(self, *args: Any) -> ModelResponse:
         ask = partial(self.wrapped.request, *args)
-        answer = await self._waking.ask_model(
-            self._agent, ModelResponse, ask, lambda each: each.usage.total_tokens, _find_calls, "tool_call_id"
-        )
-        if all(isinstance(each, TextPart | ThinkingPart) for each in answer.parts) and not (answer.text or "").strip():
+        answer = await self._waking.ask_model(self._agent, ModelResponse, ask, lambda each: each.usage.total_tokens)
+        if not answer.tool_calls and not (answer.text or "").strip():
             answer.parts = [*answer.parts, TextPart(SILENCE)]  # Pydantic AI takes an empty answer for a mistake
         return answer
-
-
-def _find_calls(answer: ModelResponse) -> list[Any]:
-    return answer.tool_calls  # type: ignore[no-any-return] # Pydantic AI's
 
 
 class _PydanticAiSteps(AbstractCapability[Any]):  # type: ignore[misc] # Pydantic AI is not looked at

@@ -147,7 +147,7 @@ class AgentTools:
         """Find the person's tasks by words, the newest first, also those that have ended. Use it to get ids.
 
         Answers at most 20 tasks, each with its next time. If there is a `cursor` in the answer, there are more: call
-        again with it and the same words. `questions` are what other people's tasks have asked this person lately: use
+        again with it and the same words. `questions` are what tasks ask this person and wait for: use
         `answer` for them.
         """
         zone = await self._find_zone()
@@ -550,12 +550,12 @@ class AgentTools:
         return zone.key
 
     async def _list_questions(self, zone: ZoneInfo) -> list[dict[str, Any]]:
-        """Return what tasks of others have asked the person by name, the newest first."""
+        """Return what tasks have asked the person by name and still wait for, the newest first."""
         if self._caller.owner is None:
             return []
         path = f"/v1/inboxes/{quote(self._caller.owner, safe='')}/messages"
-        latest, _ = await self._client.run_flow_async(Listing(path, "messages", {}, reader(Message)).fetch(None))
-        asked = [each for each in latest if each.event and (each.until is None or each.until > self._caller.now)]
+        listing = Listing(path, "messages", {"awaited": "true"}, reader(Message))
+        asked, _ = await self._client.run_flow_async(listing.fetch(None))
         return [
             {
                 "id": each.task_id,

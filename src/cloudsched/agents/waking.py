@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import uuid
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -24,7 +24,7 @@ from cloudsched.engine.handlers.async_context import AsyncContext  # noqa: TC001
 from cloudsched.errors import CloudschedError, EventTimedOut, LimitExceeded, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from cloudsched.app import App
 
@@ -42,15 +42,9 @@ MAX_SHOWN: Final = 1_000
 """The number of characters that a question shows of all its calls."""
 CALL_EVENT: Final = "call-"
 """What the name of an event begins with that answers a call of a tool. Such an event is kept if it comes early."""
+WHEN: Final = "%A %d %B %Y, %H:%M"
 LATE_AFTER: Final = timedelta(minutes=5)
 """The delay that the agent is told of."""
-_INSTRUCTIONS: Final = """It is {now} ({zone}). The scheduled task "{title}" ({id}) has woken you.
-It was due at {due}{late}.
-The person is not here: your answer is delivered to them later. Do now what the task asks for:
-
-{prompt}
-
-If the person needs to know nothing of it, answer exactly {silence}, and nobody is told anything."""
 
 
 class Wake(BaseModel):
@@ -78,8 +72,6 @@ class Waking:
         self._wake = wake
         self._max_turns = max_turns
         self._turns = 0
-        self._ids = set[str]()
-        """The ids of all calls of tools so far."""
 
     @property
     def _channels(self) -> list[str]:
@@ -89,63 +81,37 @@ class Waking:
     def write_prompt(self) -> str:
         """Return what the agent is told: the time, the task, what to do, and how to say nothing."""
         task = self.ctx.task
-        now = self.ctx.now()
-        due = self.ctx.scheduled_for
         zone = load_tzinfo(task.timezone)
-        return _INSTRUCTIONS.format(
-            now=f"{now.astimezone(zone):%A %d %B %Y, %H:%M}",
-            zone=task.timezone,
-            title=task.title,
-            id=task.id,
-            due=f"{due.astimezone(zone):%A %d %B %Y, %H:%M}",
-            late=", so you are late" if now - due > LATE_AFTER else "",
-            prompt=self._wake.prompt,
-            silence=SILENCE,
-        )
+        now = self.ctx.now().astimezone(zone)
+        due = self.ctx.scheduled_for.astimezone(zone)
+        late = ", so you are late" if now - due > LATE_AFTER else ""
+        return f"""It is {now:{WHEN}} ({task.timezone}). The scheduled task "{task.title}" ({task.id}) has woken you.
+It was due at {due:{WHEN}}{late}.
+The person is not here: your answer is delivered to them later. Do now what the task asks for:
 
-    def count_turns(self, count: int = 1) -> None:
-        """Count turns of the model. Raises LimitExceeded."""
-        self.require_turns(count)
-        self._turns += count
+{self._wake.prompt}
 
-    def require_turns(self, count: int) -> None:
-        """Check that the model may be asked so many times more. Raises LimitExceeded."""
-        if not self.allows(count):
+If the person needs to know nothing of it, answer exactly {SILENCE}, and nobody is told anything."""
+
+    def count_turn(self) -> None:
+        """Count a turn of the model, before it is asked. Raises LimitExceeded."""
+        self._turns += 1
+        if self._turns > self._max_turns:
             raise LimitExceeded(f"The agent has asked its model {self._max_turns} times, the most in one run.")
 
-    def allows(self, count: int) -> bool:
-        """Return whether the model may be asked so many times more."""
-        return self._turns + count <= self._max_turns
-
     async def ask_model(
-        self,
-        agent: str,
-        answer: type[T],
-        ask: Callable[[], Awaitable[T]],
-        count: Callable[[T], int | None],
-        find_calls: Callable[[T], Iterable[Any]],
-        field: str,
+        self, agent: str, answer: type[T], ask: Callable[[], Awaitable[T]], count: Callable[[T], int | None]
     ) -> T:
-        """Return the answer of a model, which is asked once.
-
-        `count` returns the tokens that it took, and `find_calls` the calls in it, whose `field` is their id. A call
-        whose id is missing, or was given to another one, gets a new one.
-        """
+        """Return the answer of a model, which is asked once. `count` returns the tokens that it took."""
 
         async def turn() -> T:
             found = await ask()
             self.ctx.used(queries=1, tokens=count(found) or 0)
-            for call in find_calls(found):
-                if getattr(call, field) in {None, "", *self._ids}:
-                    setattr(call, field, f"call-{uuid.uuid4().hex}")
-                self._ids.add(getattr(call, field))
             return found
 
-        self.count_turns()
+        self.count_turn()
         turn.__annotations__["return"] = answer
-        found = await self.ctx.step(f"{agent}: model"[:MAX_NAME], turn)
-        self._ids |= {getattr(each, field) for each in find_calls(found)}
-        return found
+        return await self.ctx.step(f"{agent}: model"[:MAX_NAME], turn)
 
     async def use_tool(
         self,
@@ -185,6 +151,8 @@ class Waking:
 
         They are asked once for all of them. A question that is not answered in time is a no.
         """
+        if not calls:
+            return False
         question = await self.ctx.step("word the question", self._word_question, calls)
         event = f"approval-{_digest([each[0] for each in calls])}"
         by = [f"user:{self.person}"]
@@ -198,22 +166,15 @@ class Waking:
         task = self.ctx.task
         until = (self.ctx.now() + PATIENCE).astimezone(load_tzinfo(task.timezone))
         asked = "; ".join(self._word_call(*each[1:])[: MAX_SHOWN // len(calls)] for each in calls)
-        return f"May “{task.title}” do this: {asked}? Without an answer until {until:%A %d %B %Y, %H:%M}, it does not."
+        return f"May “{task.title}” do this: {asked}? Without an answer until {until:{WHEN}}, it does not."
 
-    def _word_call(self, tool: str, arguments: object) -> str:
-        shown = dict(arguments) if isinstance(arguments, dict) else {"with": arguments}
-        name = tool
-        if tool in TOOLS and "id" in shown:
-            name = f"{tool} “{self._find_title(str(shown.pop('id')))}”"
-        texts = {key: each if isinstance(each, str) else _dump(each) for key, each in shown.items()}
-        words = ", ".join(f"{key}: {each}" for key, each in texts.items())
-        return " ".join(f"{name} ({words})".split()) if words else name
-
-    def _find_title(self, task_id: str) -> str:
-        try:
-            return self._app.acting_for(self.person).get(task_id).title or task_id
-        except CloudschedError:  # the tool says what is wrong with it
-            return task_id
+    def _word_call(self, tool: str, arguments: Any) -> str:  # noqa: ANN401 - of any tool
+        shown, name = dict(arguments), tool
+        with suppress(CloudschedError):  # of which the tool speaks
+            if tool in TOOLS and "id" in shown:
+                name = f"{tool} “{self._app.acting_for(self.person).get(shown['id']).title}”"
+                del shown["id"]
+        return " ".join([name, *(f"{key}: {_dump(each)}" for key, each in shown.items())])
 
     async def wait_for_tool(self, tool: str, call_id: str, answered: int = 0) -> Any:  # noqa: ANN401 - JSON
         """Return what a long-running tool has been answered, or that it was not."""

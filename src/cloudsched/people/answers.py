@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.authority import PERSON, EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.journal import StepKind, StepStatus
 from cloudsched.domain.documents.person import Person
+from cloudsched.domain.transitions.suspend import find_wait
 from cloudsched.engine.authority import Authority
 from cloudsched.engine.queries.execution_search import load_execution
 from cloudsched.engine.state.record_changes import find_record
@@ -22,7 +23,7 @@ from cloudsched.errors import CloudschedError, InvalidInput, NotAwaited, NotFoun
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.domain.documents.execution import Message, Suspension
+    from cloudsched.domain.documents.execution import Message
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.tasks.scheduler import Scheduler
@@ -92,7 +93,7 @@ class Answers:
             return AskedQuestion(message=message, person=person, problem=_OVER)
 
         task = stored.task
-        wait = _find_wait(task, message)
+        wait = find_wait(task, message)
         if wait is None:
             return self._look_back(task, message, person)
         for event in task.events:
@@ -121,7 +122,7 @@ class Answers:
             payload["note"] = note
 
         def authorize(task: Task) -> None:
-            if _find_wait(task, message) is None:
+            if find_wait(task, message) is None:
                 raise NotAwaited(message.event or "", [])
             if task.owner != message.owner:
                 raise NotFound("task", message.task_id)  # but for what it asks them by name
@@ -174,12 +175,3 @@ class Answers:
         except InvalidInput:
             return False
         return True
-
-
-def _find_wait(task: Task, message: Message) -> Suspension | None:
-    """Return the wait of an execution that a message asks about, if it still is the present one."""
-    run = task.find_run(message.execution_id)
-    wait = None if run is None else run.wait_for_event
-    if wait is None or wait.asked_at != message.created_at or message.event not in wait.events:
-        return None
-    return wait

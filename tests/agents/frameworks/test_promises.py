@@ -14,7 +14,16 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.agents.frameworks.scripted import FEW_TOOLS, TOKENS, Framework, Turn, World, promise
+from tests.agents.frameworks.scripted import (
+    FEW_TOOLS,
+    FRAMEWORKS,
+    PROMISES,
+    TOKENS,
+    Framework,
+    Turn,
+    World,
+    promise,
+)
 
 from cloudsched import AsyncContext, EventSender
 from cloudsched.agents import AgentCall, SchedulingTools, current_call
@@ -22,6 +31,14 @@ from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.testing import START, Simulation
 
 DAY = timedelta(days=1)
+
+
+def write_table() -> str:
+    """Return the table of docs/guides/agent-schedules.md."""
+    rows = [["promise", *(each.title for each in FRAMEWORKS)], ["---"] * 5]
+    for words, lacks in PROMISES.items():
+        rows.append([words, *(f"no: {lacks[each.name]}" if each.name in lacks else "yes" for each in FRAMEWORKS)])
+    return "\n".join(f"| {' | '.join(each)} |" for each in rows)
 
 
 def look_twice(_prompt: str, answers: list[Any]) -> Turn:

@@ -329,6 +329,21 @@ def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
     return found
 
 
+def find_wait(task: Task, message: Message) -> Suspension | None:
+    """Return the wait of an execution that a message asks about, if it still is the present one."""
+    run = task.find_run(message.execution_id)
+    wait = None if run is None else run.wait_for_event
+    if wait is None or wait.asked_at != message.created_at or message.event not in wait.events:
+        return None
+    return wait
+
+
+def is_awaited(task: Task, message: Message, now: datetime) -> bool:
+    """Return whether what a message asks for can still be answered."""
+    names = [each.name for each in list_awaited(task, now) if each.execution_id == message.execution_id]
+    return message.event in names and find_wait(task, message) is not None
+
+
 def require_event_room(task: Task, *events: Event, is_wanted: bool, action: str = "send an event to") -> None:
     """Check that a task has room for events. There is more for those that an execution waits for.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.responses import api_responses as responses
+from cloudsched.domain.transitions.suspend import is_awaited
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
@@ -14,7 +15,11 @@ from cloudsched.web.api.responses import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from werkzeug.wrappers import Response
+
+    from cloudsched.domain.documents.execution import Message
 
 
 MAX_UNREAD = 1000
@@ -25,10 +30,10 @@ MAX_UNREAD = 1000
     "GET",
     "/v1/inboxes/{owner}/messages",
     "Inboxes",
-    query=bodies.PageQuery,
+    query=bodies.InboxQuery,
     response_schema="MessagePage",
 )
-def list_messages(call: ApiCall, query: bodies.PageQuery) -> Response:
+def list_messages(call: ApiCall, query: bodies.InboxQuery) -> Response:
     """List the messages in an owner's inbox, the newest first.
 
     As long as the response has a `nextPageToken`, repeat the request with it.
@@ -36,7 +41,12 @@ def list_messages(call: ApiCall, query: bodies.PageQuery) -> Response:
     owner = call.path["owner"]
     call.caller.require_inbox(owner)
     page = call.app.inbox(owner, **query.to_arguments())
-    return page_response(responses.MessagePage, page, (message.to_wire() for message in page.items))
+    found: Iterable[Message] = page.items
+    if query.awaited:
+        engine = call.app.container.engine
+        tasks = ((each, engine.store.load(each.task_id)) for each in found if each.event)
+        found = (each for each, stored in tasks if stored and is_awaited(stored.task, each, engine.clock.now()))
+    return page_response(responses.MessagePage, page, (message.to_wire() for message in found))
 
 
 @operation("POST", "/v1/inboxes/{owner}/messages/{messageId}/read", "Inboxes", response_schema="Message")

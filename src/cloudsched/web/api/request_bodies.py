@@ -69,6 +69,13 @@ class PageQuery(WireModel):
         return {"limit": self.page_size, "page_token": self.page_token or None}
 
 
+class InboxQuery(PageQuery):
+    """The page of an inbox to return."""
+
+    awaited: bool = False
+    """Only the questions of that page that still wait for an answer."""
+
+
 class AnyOwnerQuery(WireModel):
     """The owner of the items to list."""
 

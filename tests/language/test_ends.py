@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from calendar import month_name
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from itertools import product
 
 from tests.cases import try_each
+from tests.instants import DAY
 from tests.language.test_cases import HERE
 from tests.language.walk import NOW, ZONE
 
@@ -47,12 +48,12 @@ def test_through_a_month_includes_it_and_until_does_not(month: int, lead: tuple[
     name = names[month - 1]
     behind, behind_2029 = find_first_of_next(month), find_first_of_next(month, 2029)
     for through in _THROUGH[locale]:
-        assert find_last(f"{said} {through} {name}", locale) == behind - timedelta(days=1)
-        assert find_last(f"{said} {through} {name} 2029", locale) == behind_2029 - timedelta(days=1)
+        assert find_last(f"{said} {through} {name}", locale) == behind - DAY
+        assert find_last(f"{said} {through} {name} 2029", locale) == behind_2029 - DAY
     until, after = ("bis", "einschließlich") if locale == "de" else ("until", "inclusive")
-    assert find_last(f"{said} {until} {name} {after}", locale) == behind - timedelta(days=1)
+    assert find_last(f"{said} {until} {name} {after}", locale) == behind - DAY
     first = date(2029, month, 1)
-    assert find_last(f"{said} {until} {name} 2029", locale) == first - timedelta(days=1)
+    assert find_last(f"{said} {until} {name} 2029", locale) == first - DAY
 
 
 @try_each(

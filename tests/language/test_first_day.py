@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from tests.cases import try_each
+from tests.instants import HOUR
 
 from cloudsched import App, Schedule
 from cloudsched.dashboard.schedule_words import describe_schedule
@@ -60,7 +61,7 @@ def test_a_task_that_has_begun_names_no_first_day_that_is_over(fields: dict[str,
         first = find_first(said)
         assert "Sunday 20 December 2026" not in said.replace("starting Sunday 20 December 2026", "")
         assert (first is None) == ("starting" in said)
-        assert first is None or first >= NOW - timedelta(hours=12)
+        assert first is None or first >= NOW - 12 * HOUR
 
 
 @try_each("words", PHRASES)
@@ -77,7 +78,7 @@ def test_what_is_said_of_a_task_names_its_own_first_day_until_that_is_over(words
             assert said == describe_schedule(task.schedule.model_dump(mode="json", by_alias=True), sim.now)
             first = task.schedule.first()
             assert first is not None
-            sim.advance_to(first + timedelta(hours=12))
+            sim.advance_to(first + 12 * HOUR)
 
 
 def test_a_schedule_that_is_over_names_no_first_day() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from random import Random
 
 import pytest
 from tests.call_counts import count_calls
 from tests.cases import try_each
+from tests.instants import DAY
 from tests.language import paraphrases
 from tests.language.collected_phrases import CASES, parse_now
 from tests.language.walk import NOW, ZONE
@@ -107,9 +107,9 @@ def test_a_word_with_a_meaning_cannot_be_left_out(phrase: str, place: int) -> No
     before = read(phrase, now=now, timezone=ZONE)
     assert before.schedule is not None
     after = read(" ".join(words[:place] + words[place + 1 :]), now=now, timezone=ZONE)
-    far = now + timedelta(days=900)
+    far = now + 900 * DAY
     if after.schedule is not None:
-        assert (after.schedule.upcoming(now, 400), after.schedule.between(far, far + timedelta(days=20))) != (
+        assert (after.schedule.upcoming(now, 400), after.schedule.between(far, far + 20 * DAY)) != (
             before.schedule.upcoming(now, 400),
-            before.schedule.between(far, far + timedelta(days=20)),
+            before.schedule.between(far, far + 20 * DAY),
         )

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import try_each
+from tests.instants import DAY, HOUR, MINUTE
 
 from cloudsched import App, Schedule
 from cloudsched.language.reader import read
 from cloudsched.testing import Simulation
 
 NOW = datetime(2027, 1, 1, 12, tzinfo=UTC)
-END = NOW + timedelta(days=40)
+END = NOW + 40 * DAY
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata")
 Change = Callable[[Schedule], Schedule]
 Image = Callable[[datetime], datetime | None]
@@ -39,7 +40,7 @@ def list_local(schedule: Schedule) -> set[datetime]:
 
 
 def _later(local: datetime) -> datetime:
-    return local + timedelta(hours=1)
+    return local + HOUR
 
 
 def _exchange(old: time, new: time | None) -> Image:
@@ -57,7 +58,7 @@ def _stay(local: datetime) -> datetime:
 
 CHANGES: dict[str, tuple[Change, Image]] = {
     "later": (say("an hour later"), _later),
-    "earlier": (say("30 minutes earlier"), lambda local: local - timedelta(minutes=30)),
+    "earlier": (say("30 minutes earlier"), lambda local: local - 30 * MINUTE),
     "another time": (say("at 8:30 instead of 8:00"), _exchange(time(8), time(8, 30))),
     "past the other": (say("at 21:15 instead of 8:00"), _exchange(time(8), time(21, 15))),
     "a second time": (say("also at 13:00"), _stay),
@@ -129,8 +130,8 @@ def test_the_next_one_is_skipped_and_moves_along(before: str, change: str, skipp
     assert schedule is not None
     full, changed = say(change)(schedule), say(change)(say("skip the next one")(schedule))
     expected = datetime.fromisoformat(skipped)
-    within = {at.replace(tzinfo=None) for at in full.between(NOW, NOW + timedelta(days=400))}
-    assert within - {at.replace(tzinfo=None) for at in changed.between(NOW, NOW + timedelta(days=400))} == {expected}
+    within = {at.replace(tzinfo=None) for at in full.between(NOW, NOW + 400 * DAY)}
+    assert within - {at.replace(tzinfo=None) for at in changed.between(NOW, NOW + 400 * DAY)} == {expected}
     assert f"except {expected:%Y-%m-%d} at {expected:%H:%M}" in changed.describe()
 
 
@@ -157,11 +158,11 @@ def test_a_skipped_run_does_not_come_back_at_another_time() -> None:
     app.handler("h")(lambda: None)
     with Simulation(app, start=NOW) as sim:
         app.create(id="d", owner="ada", handler="h", schedule="every day at 8:00 and 20:00")
-        sim.advance_to(NOW + timedelta(hours=9))
+        sim.advance_to(NOW + 9 * HOUR)
         app.update("d", schedule="skip the next one")
         changed = app.update("d", schedule="at 8:30 instead of 8")
         assert "except 2027-01-02 at 08:30" in changed.schedule.describe()
-        sim.advance_to(NOW + timedelta(days=2))
+        sim.advance_to(NOW + 2 * DAY)
         assert [each.scheduled_for.day for each in sim.executions("d")] == [1, 2, 3]
 
 
@@ -189,7 +190,7 @@ def test_a_count_counts_what_is_left_out_in_any_zone() -> None:
         exdates=["2027-01-01T10:00:00"],
         follows_owner=True,
     )
-    assert len(rule.move_to("Asia/Tokyo").change_zone("Asia/Tokyo").upcoming(NOW - timedelta(days=3), 20)) == 9
+    assert len(rule.move_to("Asia/Tokyo").change_zone("Asia/Tokyo").upcoming(NOW - 3 * DAY, 20)) == 9
 
 
 def test_one_of_two_times_that_the_clock_shows_twice_is_left_out_alone() -> None:
@@ -217,7 +218,7 @@ def test_the_next_one_is_skipped_whatever_a_calendar_moved_to_it(rule: str, on: 
     app.handler("h")(lambda: None)
     calendars = [{"id": "weekends", "on": on}]
     schedule = {"rrule": rule, "timezone": "UTC", "calendars": calendars, "businessDay": business_day}
-    with Simulation(app, start=NOW + timedelta(days=1)) as sim:  # a Saturday
+    with Simulation(app, start=NOW + DAY) as sim:  # a Saturday
         times = app.create(id="d", owner="ada", handler="h", schedule=schedule).schedule.upcoming(sim.now, 4)
         assert app.update("d", schedule="skip the next two").schedule.upcoming(sim.now, 2) == times[2:]
 

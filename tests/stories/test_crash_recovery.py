@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
 import pytest
-from tests.harness import ROOT
+from tests.harness import ROOT, run_to_end
 
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 
@@ -18,7 +17,7 @@ KILLS = 8
 def measure(env: dict[str, str], *options: str) -> dict[str, Any]:
     """Run the benchmark, and return its counts."""
     command = (sys.executable, "-m", "benchmarks.crash_and_recover", *options, "--json")
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200, env=env, cwd=ROOT)  # noqa: S603
+    done = run_to_end(command, env=env, cwd=ROOT)
     assert done.stdout, done.stderr
     counts: dict[str, Any] = json.loads(done.stdout)
     return counts

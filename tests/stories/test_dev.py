@@ -3,14 +3,14 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import pytest
-from tests.harness import Process, process, request, still_running, wait_until
+from tests.harness import Process, process, request, run_to_end, still_running, wait_until
+from tests.instants import MINUTE
 
 CLOUDSCHED = (sys.executable, "-m", "cloudsched")
 DEV = (*CLOUDSCHED, "dev", "--store", "sqlite")
@@ -49,7 +49,7 @@ def test_a_command_finds_the_stack_over_http(tmp_path: Path) -> None:
         assert created is not None, dev.output
         assert started is not None, dev.output
         lead = datetime.fromisoformat(started[1]) - datetime.fromisoformat(created[1])
-        assert lead < timedelta(minutes=4)
+        assert lead < 4 * MINUTE
 
 
 @pytest.fixture(scope="module")
@@ -184,4 +184,4 @@ def _ready(dev: Process) -> tuple[str, str]:
 
 def _run_in_shell(command: str) -> str:
     """Run a command line that the stack has printed; return its output."""
-    return subprocess.run(["/bin/sh", "-c", command], check=True, capture_output=True, text=True).stdout  # noqa: S603 - ours
+    return run_to_end(["/bin/sh", "-c", command], check=True).stdout

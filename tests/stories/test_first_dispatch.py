@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from benchmarks.cold_executor import ColdExecutor
 from benchmarks.local_services import Services
 from tests.harness import SECRET, START, new_project
 from tests.installs import find_declared
+from tests.instants import MINUTE
 
 from cloudsched import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
@@ -47,7 +47,7 @@ def report(firestore_address: str) -> Iterator[dict[str, Any]]:
         executor = ColdExecutor(Services(firestore_address, emulator.address, settings))
         try:
             task = executor.create_task()
-            walk = threads.submit(emulator.advance, timedelta(minutes=1))
+            walk = threads.submit(emulator.advance, MINUTE)
             yield executor.run(task)
             walk.result(60)
         finally:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.harness import SECRET, START, request, wait_until
+from tests.instants import DAY, HOUR, MINUTE
 from tests.stories.deployment import Deployment, run_deployment
 
 from cloudsched import App, Execution, Schedule, Settings
@@ -17,8 +18,8 @@ from cloudsched.adapters.clocks import EmulatorClock, ManualClock
 from cloudsched.errors import Misconfigured
 
 DAILY = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T08:00:00")
-DUE = START + timedelta(minutes=30)
-NEXT = DUE + timedelta(days=1)
+DUE = START + 30 * MINUTE
+NEXT = DUE + DAY
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_an_executor_killed_in_a_handler_leaves_one_record(deployment: Deploymen
     with deployment.client() as app, ThreadPoolExecutor() as threads:
         create(app)
         with deployment.serve("execute") as executor:
-            walk = threads.submit(emulator.advance, timedelta(minutes=32))
+            walk = threads.submit(emulator.advance, 32 * MINUTE)
             wait_until((marks / "began-1").exists, "the handler has begun")
             executor.process.kill()
             walk.result(60)
@@ -51,7 +52,7 @@ def test_an_executor_killed_in_a_handler_leaves_one_record(deployment: Deploymen
             assert request(f"http://{emulator.address}", "POST", f"{queue}:purge", {}).status == 200
         (marks / "go-on").touch()
         with deployment.serve("execute"):
-            emulator.advance(timedelta(hours=2))
+            emulator.advance(2 * HOUR)
             if rescue == "the sweep finds it":
                 with deployment.serve("sweep") as sweep:
                     assert request(sweep.url, "POST", "/").body["dispatched"] == 1
@@ -74,14 +75,14 @@ def test_a_dispatch_of_the_old_secret_runs_only_while_it_is_accepted(deployment:
     with deployment.client() as app:
         create(app, handler="greet")
         with deployment.serve("execute", new):
-            deployment.emulator.advance(timedelta(minutes=31))
+            deployment.emulator.advance(31 * MINUTE)
         assert {attempt.answer.status for attempt in deployment.emulator.attempts()} == {401}
         assert list(app.executions("it").items) == []
 
         with deployment.serve("execute", replace(new, previous_secret=deployment.settings.secret)):
-            deployment.emulator.advance(timedelta(hours=2))
+            deployment.emulator.advance(2 * HOUR)
             assert statuses(app.executions("it").items) == ["SUCCEEDED"], "\n".join(deployment.answers())
-            deployment.emulator.advance(timedelta(days=1))
+            deployment.emulator.advance(DAY)
         assert statuses(app.executions("it").items) == ["SUCCEEDED"] * 2
 
 
@@ -102,7 +103,7 @@ def test_the_secret_appears_nowhere(deployment: Deployment) -> None:
             request(executor.url, "POST", "/v1/tasks/execute", b"{}", {"X-Cloudsched-Token": "v1=00"}),
         ]
         assert [answer.status for answer in answers] == [201, 201, 400, 400, 401]
-        emulator.advance(timedelta(hours=1))
+        emulator.advance(HOUR)
         shown = {task: request(api.url, "GET", f"/v1/tasks/{task}/executions") for task in ("good", "bad")}
         logs = api.process.output + executor.process.output
     assert [reply.body["executions"][0]["status"] for reply in shown.values()] == ["SUCCEEDED", "FAILED"]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.instants import DAY, HOUR, MINUTE
 from tests.zone_data import CAIRO, MEXICO, load_release
 
 from cloudsched import App, Schedule, Task
@@ -17,7 +18,6 @@ from cloudsched.domain.transitions.planning import name_occurrence
 from cloudsched.testing import Simulation
 
 SUMMER = datetime(2027, 5, 1, tzinfo=UTC)
-DAY = timedelta(days=1)
 
 
 def old() -> AbstractContextManager[None]:
@@ -67,11 +67,11 @@ def test_an_occurrence_that_has_run_does_not_run_again_at_its_new_instant(sim: S
         task = create(sim, daily(rule=rule), catch_up={"mode": "all"})
         sim.advance_to(SUMMER + timedelta(hours=14, minutes=30))
     with new():
-        sim.advance_to(SUMMER + timedelta(hours=23))
+        sim.advance_to(SUMMER + 23 * HOUR)
         assert [run for run in runs(sim, task) if run[0] >= "05-01"] == [
             ("05-01 14:00", "20270501T090000-America.Mexico_City")
         ]
-        sim.advance_to(SUMMER + timedelta(days=366))
+        sim.advance_to(SUMMER + 366 * DAY)
         assert {run[0][-5:] for run in runs(sim, task) if run[0] > "05-02"} <= {"15:00"}
 
 
@@ -82,7 +82,7 @@ def test_the_sweep_moves_what_is_to_come(sim: Simulation, zone: str, old_hour: i
         task = create(sim, daily(zone))
         sweep(sim)
     with new():
-        sim.advance(timedelta(minutes=10))
+        sim.advance(10 * MINUTE)
         sweep(sim)
         moved = sim.app.get(task.id)
         assert task.next_execution_time == SUMMER - DAY + timedelta(hours=old_hour)
@@ -92,7 +92,7 @@ def test_the_sweep_moves_what_is_to_come(sim: Simulation, zone: str, old_hour: i
             Action.MOVED,
             f"moved by tzdata 2023c: 09:00 is {new_hour:02}:00 UTC, not {old_hour:02}:00 UTC, from 2027-04-30",
         )
-        sim.advance_to(SUMMER + timedelta(hours=23))
+        sim.advance_to(SUMMER + 23 * HOUR)
         assert [at for at, _ in runs(sim, task)] == [f"04-30 {new_hour:02}:00", f"05-01 {new_hour:02}:00"]
 
 
@@ -104,8 +104,8 @@ def test_a_process_with_older_data_moves_nothing_back(sim: Simulation) -> None:
     with old():
         sweep(sim)
         sim.app.update(task.id, title="Another")
-        assert sim.app.get(task.id).next_execution_time == SUMMER - DAY + timedelta(hours=15)
-        sim.advance_to(SUMMER + timedelta(hours=23))
+        assert sim.app.get(task.id).next_execution_time == SUMMER - DAY + 15 * HOUR
+        sim.advance_to(SUMMER + 23 * HOUR)
         assert runs(sim, task) == [
             ("04-30 15:00", "20270430T090000-America.Mexico_City"),
             ("05-01 15:00", "20270501T090000-America.Mexico_City"),
@@ -126,13 +126,13 @@ def test_a_task_made_by_an_outdated_process_is_found(sim: Simulation) -> None:
     with new():
         sweep(sim)
     with old():
-        sim.advance(timedelta(minutes=6))
+        sim.advance(6 * MINUTE)
         sweep(sim)
         task = create(sim, daily())
     with new():
-        sim.advance(timedelta(minutes=2))
+        sim.advance(2 * MINUTE)
         sweep(sim)
-        assert sim.app.get(task.id).next_execution_time == SUMMER - DAY + timedelta(hours=15)
+        assert sim.app.get(task.id).next_execution_time == SUMMER - DAY + 15 * HOUR
 
 
 def test_a_release_that_is_rolled_back_gives_way(sim: Simulation) -> None:
@@ -143,17 +143,17 @@ def test_a_release_that_is_rolled_back_gives_way(sim: Simulation) -> None:
     with old():
         sim.advance(timedelta(days=1, minutes=10))
         sweep(sim)
-        assert sim.app.get(task.id).next_execution_time == SUMMER + timedelta(hours=14)
+        assert sim.app.get(task.id).next_execution_time == SUMMER + 14 * HOUR
 
 
 def test_one_time_at_a_local_time_keeps_its_hour(sim: Simulation) -> None:
     """Said as "1 May at 9:00 in Mexico", it is at 9:00 there by whichever data; an instant stays where it is."""
     with old():
         local = create(sim, Schedule.parse("2027-05-01T09:00", timezone=MEXICO))
-        instant = create(sim, Schedule.once(SUMMER + timedelta(hours=14), timezone=MEXICO))
+        instant = create(sim, Schedule.once(SUMMER + 14 * HOUR, timezone=MEXICO))
         sweep(sim)
     with new():
-        sim.advance(timedelta(minutes=10))
+        sim.advance(10 * MINUTE)
         sweep(sim)
         sim.advance_to(SUMMER + DAY)
         assert runs(sim, local) == [("05-01 15:00", "20270501T090000-America.Mexico_City")]
@@ -170,7 +170,7 @@ def test_what_came_due_before_a_pause_keeps_its_hours(sim: Simulation) -> None:
         sim.queue.is_down = False
     with new():
         sim.app.resume(task.id)
-        sim.advance(timedelta(days=2))
+        sim.advance(2 * DAY)
         assert [name[:8] for _, name in runs(sim, task)] == ["20270430", *(f"2027050{day}" for day in range(1, 6))]
 
 
@@ -182,12 +182,12 @@ def test_a_zone_that_the_data_no_longer_know(sim: Simulation) -> None:
         sweep(sim)
         sim.advance(DAY)
         assert runs(sim, task) == [("04-30 14:00", "20270430T090000-America.Mexico_City")]
-        assert sim.app.upcoming(task.id, 2) == [SUMMER + timedelta(hours=14), SUMMER + timedelta(days=1, hours=14)]
+        assert sim.app.upcoming(task.id, 2) == [SUMMER + 14 * HOUR, SUMMER + timedelta(days=1, hours=14)]
         sim.app.pause(task.id)
         sim.app.resume(task.id)
         assert sim.app.tasks().items
         sim.app.update(task.id, schedule=daily("America/Bogota"))
-        assert sim.app.get(task.id).next_execution_time == SUMMER + timedelta(hours=14)
+        assert sim.app.get(task.id).next_execution_time == SUMMER + 14 * HOUR
         sim.app.cancel(other.id)
 
 
@@ -218,11 +218,11 @@ def test_local_times_that_move_past_instants_lose_none(
     with new():
         for _ in range(3):
             sweep(sim)
-            sim.advance(timedelta(minutes=1))
-        sim.app.update(task.id, title="Another", until=SUMMER + timedelta(days=4))
-        sim.advance_to(SUMMER + timedelta(days=2))
+            sim.advance(MINUTE)
+        sim.app.update(task.id, title="Another", until=SUMMER + 4 * DAY)
+        sim.advance_to(SUMMER + 2 * DAY)
         names = [each.id for each in sim.executions(task.id)]
         assert len(names) == len({*names})
-        due = sim.app.get(task.id).schedule.between(SUMMER - DAY / 2, SUMMER + timedelta(days=2) - DAY / 2)
+        due = sim.app.get(task.id).schedule.between(SUMMER - DAY / 2, SUMMER + 2 * DAY - DAY / 2)
         assert {name_occurrence(schedule, at) for at in due} <= {*names}
         assert len(due) > 10

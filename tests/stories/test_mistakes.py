@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from tests.instants import DAY, HOUR, SECOND
 
 from cloudsched import App, AsyncContext, Context, Done, RetryPolicy, Schedule, Settings, TaskDraft
 from cloudsched.errors import CloudschedError
@@ -64,7 +65,7 @@ class Desk:
         """Run a handler, and raise the error that is on its record."""
         self.call = call
         task = self.app.create(handler="flow", retry=3, schedule=self.sim.now)
-        self.sim.advance(timedelta(seconds=1))
+        self.sim.advance(SECOND)
         execution = self.sim.executions(task.id)[0]
         assert execution.status == "FAILED"  # another attempt would make the same mistake
         error = execution.attempts[-1].error
@@ -117,7 +118,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "create priority": (lambda d: d.app.create(**RIGHT, priority="URGENT"), "priority: Input should be 'CRITICAL', 'HIGH', 'NORMAL' or 'LOW'"),
     "create id": (lambda d: d.app.create(**RIGHT, id="a b"), "id: must be 1 to 128 letters, digits, hyphens and underscores"),
     "create owner slash": (lambda d: d.app.create(**RIGHT, owner="a/b"), "owner: must be 1 to 128 characters, none of them a slash or a control character"),
-    "create expected": (lambda d: d.app.create(**RIGHT, expected_duration=timedelta(hours=5)), "expected_duration: Input should be less than or equal to 1 hour"),
+    "create expected": (lambda d: d.app.create(**RIGHT, expected_duration=5 * HOUR), "expected_duration: Input should be less than or equal to 1 hour"),
     "create max_runs": (lambda d: d.app.create(**RIGHT, max_runs="3"), "max_runs: is not a whole number"),
     "draft function": (lambda d: TaskDraft.of(handler=remind), "handler: is the function 'remind' (Give its registered name; app.create and ctx.call take the function.)"),
     "update unknown": (lambda d: d.app.update(d.app.create(**RIGHT).id, lockkey="x"), "lockkey: is not a field that can be edited (Did you mean lock_key?)"),
@@ -152,7 +153,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "handler task_id": (lambda d: d.app.handler("e", task_id="x"), 'Handler \'e\': task_id is \'x\'; give a function of the payload: task_id=lambda payload: f"remind-{payload.order}".'),
     "advance naive": (lambda d: d.sim.advance_to(NAIVE), f"until: has no time zone ({GIVE_ZONE})"),
     "advance int": (lambda d: d.sim.advance(60), "by: is of type int (Give a timedelta, such as timedelta(minutes=5).)"),
-    "advance past": (lambda d: d.sim.advance_to(START - timedelta(days=1)), "2026-12-31 00:00:00+00:00 is in the past: the simulation is at 2027-01-01 00:00:00+00:00, and its clock only moves forward."),
+    "advance past": (lambda d: d.sim.advance_to(START - DAY), "2026-12-31 00:00:00+00:00 is in the past: the simulation is at 2027-01-01 00:00:00+00:00, and its clock only moves forward."),
     "no with": (lambda d: Simulation(d.app, store=d.app.container.store).advance(timedelta(1)), "The simulation is not in use; write `with Simulation(app) as sim:` around this."),
     "sent small": (lambda d: d.sim.sent("email"), "channel: is 'email' (Give one of EMAIL, MOBILE, WEBHOOK, OPERATOR, TELEGRAM, SLACK, COMPLETION, PING. WEB is sim.inbox.)"),
     "sync with async context": (lambda d: d.app.handler("c")(await_nothing), "Handler 'c' takes an AsyncContext; write it with `async def`, or take a Context."),

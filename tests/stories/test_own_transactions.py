@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from copy import deepcopy
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,7 @@ from tests.adapters.firestore.production import PREFIX, list_names
 from tests.deployables.fake_databases import add_app
 from tests.deployables.fake_project import IN_USE, Cloud
 from tests.harness import new_project, wait_until
+from tests.instants import DAY, MINUTE
 from tests.recipes.conftest import Load, load_code
 
 from cloudsched import Settings, TaskReference, TaskStatus
@@ -86,7 +87,7 @@ class Shop:
                     if self.left:  # else it has died, and Google's library tried to roll back
                         raise
         self.left = 0
-        self.sim.advance(timedelta(days=4))
+        self.sim.advance(4 * DAY)
         return {each: (self.has(each), [self.list_runs(f"{each}-{number}") for number in (1, 2, 3)]) for each in orders}
 
     def place(self, code: ModuleType, order: str) -> None:
@@ -109,7 +110,7 @@ def shop(load: Load, firestore_address: str, monkeypatch: pytest.MonkeyPatch) ->
     """A shop with a hundred packets of tea."""
     monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", firestore_address)
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", project := new_project())
-    store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=MINUTE)
     with closing(store):
         shop = Shop(load, store, monkeypatch)
         with shop.sim:
@@ -162,12 +163,12 @@ def test_the_page_works_in_the_database_of_an_app(
         with shop.sim:
             shop.place(shop.orders, "order-7")
             assert shop.has("order-7")
-            shop.sim.advance(timedelta(days=2))
+            shop.sim.advance(2 * DAY)
             assert getattr(TaskReference(client, "order-7-1").get(), "status", None) is TaskStatus.COMPLETED
             with client.batch() as batch:
                 shop.sim.app.joining(batch).cancel("order-7-3")
                 batch.update(client.document("orders/order-7"), {"paid": True})
-            shop.sim.advance(timedelta(days=9))
+            shop.sim.advance(9 * DAY)
             assert [len(shop.list_runs(f"order-7-{number}") or ()) for number in (1, 2, 3)] == [1, 1, 0]
     after = {path: client.document(path).get() for path in APP}
     for path, fields in APP.items():

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.harness import ROOT
+from tests.harness import ROOT, run_to_end
 
 PROGRAM = """
 import json, os, signal, sys, time
@@ -66,9 +65,7 @@ def test_it_is_found_and_takes_no_other_with_it(tmp_path: Path, poisons: int, en
     while starts < 20:
         starts += 1
         command = [sys.executable, str(program), end, *others[:3], *poisonous, *others[3:]]
-        done = subprocess.run(  # noqa: S603 - this test's own program
-            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
-        )
+        done = run_to_end(command, cwd=tmp_path, env=env)
         if done.returncode != 70:
             break
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.harness import WAIT_SECONDS, Process, process, request, wait_until
+from tests.instants import HOUR, SECOND
 
 from cloudsched.config import supervisor
 from cloudsched.config.supervisor import Supervisor
@@ -216,7 +217,7 @@ def test_waiting_tasks_come_back_without_an_edit(folder: Path) -> None:
         (record,) = request(url, "GET", "/v1/tasks/soon/executions").body["executions"]
         due = datetime.fromisoformat(record["scheduledFor"])
         started = datetime.fromisoformat(record["startedAt"])
-        assert due <= started < max(due, back_at) + timedelta(seconds=20), "sent by the load, not repaired by a sweep"
+        assert due <= started < max(due, back_at) + 20 * SECOND, "sent by the load, not repaired by a sweep"
 
 
 @pytest.fixture
@@ -257,12 +258,12 @@ def test_it_goes_on_when_the_clock_is_set(folder: Path, fake_time: dict[str, str
             assert request(url, "POST", "/v1/tasks", {**task, "schedule": schedule}).status == 201
 
         began = read_clock()
-        create_due("before", timedelta(seconds=1))
-        create_due("in-an-hour", timedelta(hours=1))
+        create_due("before", SECOND)
+        create_due("in-an-hour", HOUR)
         wait_until(lambda: statuses(url, "before") == ["SUCCEEDED"], "it runs")
         (folder / "clock").write_text(f"{hours:+}h")
-        wait_until(lambda: abs(read_clock() - began) > timedelta(hours=1.5), "the clock is set")
-        create_due("after", timedelta(seconds=2))
+        wait_until(lambda: abs(read_clock() - began) > 1.5 * HOUR, "the clock is set")
+        create_due("after", 2 * SECOND)
         wait_until(lambda: statuses(url, "after") == ["SUCCEEDED"], "what comes due runs")
         if hours > 0:
             wait_until(lambda: statuses(url, "in-an-hour") == ["SUCCEEDED"], "what was skipped runs")

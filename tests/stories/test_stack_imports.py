@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.harness import run_to_end
 from tests.installs import find_declared
 
 SERVER: Final = {
@@ -37,14 +38,11 @@ SERVE: Final = ["-c", STOPPED, *"serve --data data --port 0 --handlers app.py".s
 def test_no_library_is_imported_that_is_not_needed_yet(start: list[str], allowed: set[str], tmp_path: Path) -> None:
     """Neither tokens, nor a client, nor Google's libraries, until something needs them."""
     (tmp_path / "app.py").write_text("from cloudsched import App\napp = App()\n", "utf-8")
-    done = subprocess.run(  # noqa: S603 - our own command
+    done = run_to_end(
         [sys.executable, "-X", "importtime", *start],
         cwd=tmp_path,
         env={**os.environ, "CLOUDSCHED_OPEN": "on"},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     lines = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")]

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.doc_blocks import matches, read_blocks
-from tests.harness import ROOT, Process, free_port, process, wait_until
+from tests.harness import ROOT, Process, free_port, process, run_to_end, wait_until
 
 STORIES = {
     "tutorial": sorted((ROOT / "docs" / "tutorial").glob("[1-9]-*.md")),
@@ -82,8 +81,6 @@ def wait_for_handler(name: str, port: str) -> None:
 
 def run(text: str, folder: Path, env: dict[str, str], where: str) -> str:
     """Return what a block of commands prints; each of them has to succeed."""
-    done = subprocess.run(  # noqa: S603 - our own page
-        ["/bin/bash", "-ec", text], cwd=folder, env=env, capture_output=True, text=True, check=False
-    )
+    done = run_to_end(["/bin/bash", "-ec", text], cwd=folder, env=env)
     assert done.returncode == 0, f"{where}:\n{done.stdout}{done.stderr}"
     return done.stderr + done.stdout

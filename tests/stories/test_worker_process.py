@@ -11,11 +11,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.harness import WAIT_SECONDS, Process, free_port, new_project, process, wait_until
+from tests.instants import MINUTE
 from tests.stories.worker_stack import HANDLERS, HASTY, WorkerStack, open_worker_stack
 from werkzeug.wrappers import Request, Response
 
@@ -98,12 +98,12 @@ def test_threads_left_by_a_handler_do_not_delay_the_exit(tmp_path: Path) -> None
 
 def test_the_attempt_of_a_killed_worker_is_made_by_another(worker_stack: WorkerStack) -> None:
     """The attempt is TIMED_OUT when its lease has ended, and another worker makes the next one."""
-    task = worker_stack.offer("linger", expected_duration=timedelta(minutes=2))
+    task = worker_stack.offer("linger", expected_duration=2 * MINUTE)
     with worker_stack.worker("--name", "first") as worker:
         worker_stack.wait_until_started()
         worker.kill()
     worker_stack.finish_lingering()
-    worker_stack.stack.emulator.advance(timedelta(minutes=4))
+    worker_stack.stack.emulator.advance(4 * MINUTE)
     with worker_stack.worker("--name", "second"):
         worker_stack.wait_for_status(task, "SUCCEEDED")
     attempts = [(attempt.status, attempt.worker) for attempt in worker_stack.record(task).attempts]

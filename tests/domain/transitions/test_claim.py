@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cloudsched import Done, RetryPolicy, Schedule, Task, TaskDraft
+from cloudsched import Done, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
@@ -19,7 +19,7 @@ from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.outcome import Retry
 from cloudsched.domain.transitions.suspend import on_journal_append
-from cloudsched.domain.transitions.wakeups import Dispatch, executor_wakeups, lease_expiries
+from cloudsched.domain.transitions.wakeups import Dispatch, executor_wakeups
 from cloudsched.engine.signed_dispatches import dispatch_or_hop
 from cloudsched.features.locks.option import has_missed_grant
 from cloudsched.testing import START
@@ -51,18 +51,6 @@ def claim_run(**more: Any) -> tuple[Task, Dispatch]:
     return decision.task, dispatch
 
 
-def test_a_dispatch_that_is_due_claims_its_occurrence() -> None:
-    """The plan moves on, the run is leased, and nothing is recorded yet."""
-    task, dispatch = plan_task()
-    decision = on_dispatch(task, dispatch, AT_ONE, "mine")
-    assert isinstance(decision, Commit)
-    assert decision.effects.run
-    assert decision.effects.run.lease
-    assert (decision.effects.run.lease.token_hash, decision.effects.run.lease.until) == ("mine", AT_ONE + LEASE)
-    assert decision.executions == ()
-    assert decision.task.next_execution_time == START + 2 * HOUR
-
-
 @pytest.mark.parametrize("change", ["edit", "pause", "cancel", "delete", "pause and resume"])
 def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
     """Each of these changes increments the revision, which invalidates dispatches already in the queue."""
@@ -87,46 +75,6 @@ def test_an_expired_lease_is_followed_by_the_next_attempt() -> None:
     assert (decision.effects.run.attempt, decision.effects.run.attempts[0].status) == (2, "TIMED_OUT")
     (record,) = decision.executions
     assert (record.status, record.id) == ("RETRYING", dispatch.execution_id)
-
-
-def test_an_expired_lease_of_the_last_attempt_ends_the_execution() -> None:
-    """Nothing is run; the occurrence is recorded as TIMED_OUT, and the task goes on."""
-    task, dispatch = claim_run(retry=RetryPolicy(max_retries=0))
-    decision = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
-    assert isinstance(decision, Commit)
-    assert decision.effects.run is None
-    assert [one.status for one in decision.executions] == ["TIMED_OUT"]
-    assert decision.task.next_execution_time == START + 2 * HOUR
-
-
-def test_an_old_dispatch_closes_an_expired_attempt_and_starts_none() -> None:
-    """The next attempt has a dispatch of the new revision."""
-    task, dispatch = claim_run()
-    newer = edit_or_restart(task, make_draft(title="New"), AT_ONE, NO_LEAD, defined_by=None).task
-    decision = on_dispatch(newer, dispatch, AT_ONE + LEASE, "theirs")
-    assert isinstance(decision, Commit)
-    assert decision.effects.run is None
-    (wake,) = executor_wakeups(decision.task)
-    own = dispatch_or_hop(decision.task, wake, AT_ONE + LEASE)
-    assert own.revision == newer.revision
-    assert isinstance(on_dispatch(decision.task, own, AT_ONE + LEASE, "theirs"), Commit)
-
-
-@pytest.mark.parametrize("verb", ["pause", "cancel"])
-def test_an_expired_attempt_of_a_paused_or_cancelled_task_is_closed(verb: str) -> None:
-    """Paused, it waits for its next attempt; cancelled, it is recorded as CANCELLED. Neither runs."""
-    task, _ = claim_run()
-    held = (lifecycle.cancel(task, AT_ONE) if verb == "cancel" else lifecycle.pause(task, AT_ONE, paused_by=None)).task
-    (lapse,) = lease_expiries(held)
-    assert held.wake_at == lapse.due_at == AT_ONE + LEASE
-    decision = on_dispatch(held, dispatch_or_hop(held, lapse, lapse.due_at), lapse.due_at, "theirs")
-    assert isinstance(decision, Commit)
-    assert decision.effects.run is None
-    (record,) = decision.executions
-    assert (record.status, len(decision.task.runs)) == {
-        "pause": ("RETRYING", 1),
-        "cancel": ("CANCELLED", 0),
-    }[verb]
 
 
 @pytest.mark.parametrize("outcome", [Done(), Retry("x")])

@@ -131,23 +131,3 @@ def test_a_lease_is_not_renewed_once_another_run_holds_the_lock(app: App, sim: S
     sim.queue.deliver_due()
     assert reached == []
     assert [one.task_id for one in app.container.store.locks.load("door").lock.holders] == ["other"]
-
-
-def test_a_clock_that_is_set_as_a_handler_begins_shows_the_handler_its_ended_lease(app: App, sim: Simulation) -> None:
-    """No look at the clock before the call foresees that; the next attempt runs, and only its result counts."""
-    late: list[tuple[int, bool, bool]] = []
-
-    @app.handler("it", retry=1, expected_duration=MINUTE)
-    def it(ctx: Context) -> None:
-        ctx.notify("Attempt", str(ctx.attempt))
-        if ctx.attempt == 1:
-            sim.clock.advance(10 * MINUTE)
-            late.append((ctx.attempt, ctx.time_left() <= timedelta(0), ctx.heartbeat()))
-            sim.advance(10 * MINUTE)  # meanwhile another process takes over
-
-    app.create(id="t", owner="ada", handler="it", delivery_channels=["WEB"])
-    sim.advance(HOUR)
-    record = only_run(sim, "t")
-    assert late == [(1, True, False)]
-    assert [one.body.split("\n")[-1] for one in sim.inbox("ada")] == ["2"]
-    assert [one.status for one in record.attempts] == ["TIMED_OUT", "SUCCEEDED"]

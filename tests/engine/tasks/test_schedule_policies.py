@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import MakeTask
-from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
+from tests.engine.harness import HOUR, MINUTE, SECOND
 
 from cloudsched import App, Cancel, Context, Execution, Fail, Schedule, Settings, Snooze, Task, TaskDraft
 from cloudsched.domain.documents.task import Backfill
@@ -16,7 +16,6 @@ from cloudsched.domain.transitions.lifecycle import start_next_backfill, with_ch
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
 
-MINUTELY = Schedule(rrule="FREQ=MINUTELY", dtstart="2027-01-01T00:01:00")
 HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")
 app = App(Settings())
 called: list[tuple[str, datetime]] = []
@@ -78,51 +77,6 @@ def keep_busy(span: timedelta) -> Callable[[Context], object]:
     return snooze
 
 
-@pytest.mark.parametrize("mode", ["latest", "all"])
-@pytest.mark.parametrize("open_for", [1, 101, 180])
-@pytest.mark.parametrize("overlap", ["skip", "buffer"])
-def test_overlap_skips_the_occurrences_of_a_long_run(sim: Simulation, overlap: str, open_for: int, mode: str) -> None:
-    """However many came due during a run, catchUp does not apply to them, and one record covers them."""
-    answer[:] = [keep_busy((open_for + 0.5) * MINUTE)]
-    make(schedule=MINUTELY, overlap=overlap, catch_up={"mode": mode, "window": HOUR.total_seconds()})
-    sim.advance((open_for + 3.2) * MINUTE)
-    found = sim.executions("t")
-    ran = [1, *([1 + open_for] if overlap == "buffer" else []), 2 + open_for, 3 + open_for]
-    assert sorted((one.scheduled_for - START) / MINUTE for one in found if one.status == "SUCCEEDED") == ran
-    skipped = [one for one in found if one.status == "SKIPPED"]
-    assert len(skipped) <= 1
-    covered = [1 if one.covers is None else one.covers.count for one in skipped]
-    assert sum(covered) == len([at for at in range(1, open_for + 4) if at not in ran])
-    assert all("20270101T000100Z" in (one.message or "") for one in skipped)
-
-
-@pytest.mark.parametrize(
-    ("schedule", "span", "missed"),
-    [
-        (MINUTELY, 1000.5 * MINUTE, 999),
-        (MINUTELY, 7 * DAY, 7 * 24 * 60 - 1),
-        (Schedule(rrule="FREQ=SECONDLY", dtstart="2027-01-01T00:00:00"), 12 * DAY, 12 * 86_400),
-        (Schedule.parse("* * * * *", "Europe/Paris"), 20 * DAY, 20 * 24 * 60 - 1),
-    ],
-    ids=["a night", "a week", "a million", "cron"],
-)
-def test_an_outage_costs_five_documents_at_most(
-    sim: Simulation, schedule: Schedule, span: timedelta, missed: int
-) -> None:
-    """One record covers what does not run, however much of it, and says how many, exactly for a steady schedule."""
-    make(schedule=schedule)
-    before = sim.counts.copy()
-    sim.clock.advance(span)
-    sim.advance(timedelta(0))
-    skipped, *ran = sorted(sim.executions("t"), key=lambda one: one.scheduled_for)
-    assert (skipped.status, ran[0].status) == ("SKIPPED", "SUCCEEDED")
-    assert skipped.covers is not None
-    assert skipped.covers.count == pytest.approx(missed, abs=5)
-    assert not skipped.covers.is_at_least
-    assert sim.counts.since(before).writes <= 5 + 2 * len(ran)
-    assert f"{skipped.covers.count - 1:,} more" in (skipped.message or "")
-
-
 def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
     """A waiting attempt does not start while its task is paused, and starts after the resume."""
     answer[:] = [keep_busy(20 * MINUTE)]
@@ -134,22 +88,6 @@ def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
     app.resume("t")
     sim.advance(timedelta(0))
     assert hours(sim.executions("t"), "SUCCEEDED") == [1]
-
-
-def test_trigger_does_not_move_the_plan(sim: Simulation) -> None:
-    """A trigger runs the task now, recorded as MANUAL; the next occurrence keeps its time."""
-    make(max_runs=3)
-    sim.advance(1.5 * HOUR)
-    app.trigger("t")
-    sim.advance(4 * HOUR)
-    found = sim.executions("t")
-    assert [((one.scheduled_for - START) / HOUR, one.trigger.value) for one in found] == [
-        (1, "SCHEDULE"),
-        (1.5, "MANUAL"),
-        (2, "SCHEDULE"),
-        (3, "SCHEDULE"),
-    ]
-    assert [(at - START) / HOUR for _, at in called] == [1, 1.5, 2, 3]
 
 
 def test_backfill_runs_a_past_range_once_in_order(sim: Simulation) -> None:

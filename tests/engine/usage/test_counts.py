@@ -9,7 +9,7 @@ import pytest
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 from tests.engine.usage.harness import create_hourly
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Settings
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.documents.usage import MAX_HANDLERS, OTHER_HANDLERS, UsageCounts, add_usage
@@ -157,22 +157,6 @@ def test_a_durable_execution_that_is_retried_by_hand_counts_what_it_does_anew(
     (record,) = sim.app.executions(task.id).items
     anew = {None: 0, 2: 100, 1: 113}[from_step]
     assert (record.status, record.queries, counts(sim, task.id).queries) == ("SUCCEEDED", 113 + anew, 113 + anew)
-
-
-def test_months_and_handlers_are_apart(sim: Simulation) -> None:
-    """A task counts for the handler that it had; of months, only the current and the last one stay in it."""
-    daily = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T00:30:00")
-    task_id = sim.app.create(owner="ada", handler="spend", schedule=daily).id
-    sim.advance(DAY)
-    sim.app.update(task_id, handler="idle")
-    sim.advance(31 * DAY)
-    by_key = {(each.month, each.handler): each.counts for each in sim.app.get(task_id).usage}
-    assert set(by_key) == {("2027-01", "spend"), ("2027-01", "idle"), ("2027-02", "idle")}
-    assert by_key["2027-01", "spend"].queries == 3
-    assert by_key["2027-01", "idle"].executions == 30
-    assert by_key["2027-02", "idle"].executions == 1
-    sim.advance(28 * DAY)
-    assert {each.month for each in sim.app.get(task_id).usage} == {"2027-02", "2027-03"}
 
 
 def count(task: Task, now: datetime) -> Task:

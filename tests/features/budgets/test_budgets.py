@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from tests.authorities import as_user
 from tests.engine.harness import DAY, HOUR, MINUTE
-from tests.engine.usage.harness import create_hourly, put_budget
+from tests.engine.usage.harness import create_hourly, put_budget, status
 
 from cloudsched import App, Context, Schedule, Settings, TaskDraft
 from cloudsched.domain.documents.task import TaskStatus
@@ -84,14 +84,14 @@ def test_a_warning_at_80_percent_then_a_pause_with_the_reason(
     advance(sim, HOUR)
     warnings = [each for each in caplog.records if getattr(each, "action", "") == "budget_nearly_used"]
     assert [(each.levelname, getattr(each, "owner", "")) for each in warnings] == [("WARNING", "ada")]
-    assert sim.app.get(mine).status is TaskStatus.ACTIVE
+    assert status(sim, mine) is TaskStatus.ACTIVE
     advance(sim, 3 * HOUR)
     task = sim.app.get(mine)
     assert task.status is TaskStatus.PAUSED
     assert "used up its budget (100 of 100 queries of 2027-01)" in task.message
     store, clock = sim.app.container.store, sim.app.container.clock
     assert "used up its budget" in explain_task(store, clock, task, shows_holders=False).summary
-    assert sim.app.get(other).status is TaskStatus.ACTIVE
+    assert status(sim, other) is TaskStatus.ACTIVE
     assert statuses(sim, mine) == {"SUCCEEDED": 10}
     assert len([each for each in caplog.records if getattr(each, "action", "") == "budget_nearly_used"]) == 1
 
@@ -117,31 +117,11 @@ def test_a_raised_budget_resumes_and_nothing_is_lost(sim: Simulation, catch_up: 
     advance(sim, 15 * HOUR)
     assert statuses(sim, task_id) == {"SUCCEEDED": 5}
     put_budget(sim, 10_000)
-    assert sim.app.get(task_id).status is TaskStatus.ACTIVE
+    assert status(sim, task_id) is TaskStatus.ACTIVE
     sim.advance(5 * MINUTE)
     found = statuses(sim, task_id)
     assert found["SUCCEEDED"] == 5 + ran
     assert sum(found.values()) == 15
-
-
-def test_the_next_month_resumes(sim: Simulation) -> None:
-    """At its first sweep; a one-time task whose instant has passed runs then. The warning comes again."""
-    task_id = create_hourly(sim)
-    sim.advance(HOUR)
-    once = sim.app.create(owner="ada", handler="spend", schedule=sim.now + 9 * HOUR)
-    put_budget(sim, 10)
-    assert sim.app.get(once.id).status is TaskStatus.PAUSED
-    sim.advance(30 * DAY - HOUR)
-    sweep(sim)
-    assert sim.app.get(once.id).status is TaskStatus.PAUSED
-    sim.advance(DAY)
-    put_budget(sim, 1000)
-    sim.advance(5 * MINUTE)
-    assert statuses(sim, once.id) == {"SUCCEEDED": 1}
-    found = statuses(sim, task_id)
-    assert found["SUCCEEDED"] == 2
-    assert sum(found.values()) == 31 * 24
-    assert get_budgets(sim).get("ada").month == "2027-02"
 
 
 @pytest.mark.usefixtures("without_looks")
@@ -150,7 +130,7 @@ def test_a_resume_in_vain_says_so_before_any_look(sim: Simulation) -> None:
     put_budget(sim, 10)
     task_id = create_hourly(sim)
     sim.advance(3 * HOUR)
-    assert sim.app.get(task_id).status is TaskStatus.PAUSED
+    assert status(sim, task_id) is TaskStatus.PAUSED
     receipt = sim.app.resume(task_id).receipt
     assert receipt is not None
     assert "ada has used up its budget (10 of 10 queries" in receipt.doubts[0].sentence
@@ -162,7 +142,7 @@ def test_the_sweep_alone_resumes_in_the_next_month(sim: Simulation) -> None:
     task_id = create_hourly(sim)
     put_budget(sim, 10)
     advance(sim, 2 * HOUR)
-    assert sim.app.get(task_id).status is TaskStatus.PAUSED
+    assert status(sim, task_id) is TaskStatus.PAUSED
     sim.advance(31 * DAY)
     sweep(sim)
     task = sim.app.get(task_id)
@@ -189,12 +169,12 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
     sweep(sim)
     sim.advance(5 * MINUTE)
     sweep(sim)
-    assert sim.app.get(third).status is TaskStatus.PAUSED
+    assert status(sim, third) is TaskStatus.PAUSED
     put_budget(sim, 1000)
-    assert sim.app.get(first).status is TaskStatus.PAUSED
-    assert sim.app.get(second).status is TaskStatus.ACTIVE
+    assert status(sim, first) is TaskStatus.PAUSED
+    assert status(sim, second) is TaskStatus.ACTIVE
     as_user(sim.app).resume(first)
-    assert sim.app.get(first).status is TaskStatus.ACTIVE
+    assert status(sim, first) is TaskStatus.ACTIVE
 
 
 def test_a_pause_of_before_stays(sim: Simulation) -> None:
@@ -203,10 +183,10 @@ def test_a_pause_of_before_stays(sim: Simulation) -> None:
     as_user(sim.app).pause(task_id)
     put_budget(sim, 10)
     advance(sim, 2 * HOUR)
-    assert sim.app.get(other).status is TaskStatus.PAUSED
+    assert status(sim, other) is TaskStatus.PAUSED
     get_budgets(sim).delete("ada", by=OWN_CODE)
-    assert sim.app.get(task_id).status is TaskStatus.PAUSED
-    assert sim.app.get(other).status is TaskStatus.ACTIVE
+    assert status(sim, task_id) is TaskStatus.PAUSED
+    assert status(sim, other) is TaskStatus.ACTIVE
     with pytest.raises(NotFound):
         get_budgets(sim).get("ada")
 
@@ -221,7 +201,7 @@ def test_a_cancel_records_what_came_due_while_paused(sim: Simulation) -> None:
     assert found["SUCCEEDED"] == 1
     assert sum(found.values()) == 6
     sim.app.update(edited, schedule=Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00"))
-    assert sim.app.get(edited).status is TaskStatus.PAUSED
+    assert status(sim, edited) is TaskStatus.PAUSED
     put_budget(sim, 1000)
     sim.advance(MINUTE)
     task = sim.app.get(edited)
@@ -241,15 +221,15 @@ def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
     sim.advance(HOUR)
     budgets = get_budgets(sim)
     assert not budgets.enforce_for("ada")
-    assert sum(sim.app.get(each).status is TaskStatus.PAUSED for each in ids) == 2
+    assert sum(status(sim, each) is TaskStatus.PAUSED for each in ids) == 2
     assert not budgets.enforce_all()
     assert budgets.enforce_all()
-    assert {sim.app.get(each).status for each in ids} == {TaskStatus.PAUSED}
+    assert {status(sim, each) for each in ids} == {TaskStatus.PAUSED}
     budgets.delete("ada", by=OWN_CODE)
-    assert sum(sim.app.get(each).status is TaskStatus.ACTIVE for each in ids) == 2
+    assert sum(status(sim, each) is TaskStatus.ACTIVE for each in ids) == 2
     assert not budgets.enforce_all()
     assert budgets.enforce_all()
-    assert {sim.app.get(each).status for each in ids} == {TaskStatus.ACTIVE}
+    assert {status(sim, each) for each in ids} == {TaskStatus.ACTIVE}
     assert not sim.app.container.store.records.list(Budget, "ada", limit=1)
 
 

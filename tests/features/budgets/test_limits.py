@@ -31,12 +31,6 @@ def app() -> App:
     def spend(ctx: Context) -> None:
         ctx.used(queries=10, tokens=1_000)
 
-    @app.handler("walk", access="users")
-    def walk(ctx: Context) -> None:
-        for _ in range(4):
-            ctx.step("spend", lambda: ctx.used(queries=10))
-            ctx.sleep(HOUR)
-
     @app.handler("call")
     def call(ctx: Context) -> None:
         for _ in range(3):
@@ -136,17 +130,6 @@ def test_a_limit_below_what_is_used_pauses_at_once(sim: Simulation) -> None:
     moved = sim.app.update(task.id, schedule="every day at 8:00").receipt
     assert moved is not None
     assert moved.next[0] == FEBRUARY + 8 * HOUR
-
-
-def test_a_workflow_stops_between_its_steps_and_goes_on_where_it_was(sim: Simulation) -> None:
-    """A replay counts nothing again."""
-    task = create(sim, handler="walk", schedule="now", max_queries_per_month=30)
-    sim.advance(DAY)
-    assert status(sim, task) is TaskStatus.PAUSED
-    sim.advance_to(FEBRUARY + DAY)
-    assert status(sim, task) is TaskStatus.COMPLETED
-    used = {each.month: each.counts.queries for each in sim.app.get(task.id).usage}
-    assert used == {"2027-01": 30, "2027-02": 10}
 
 
 @pytest.mark.parametrize("way", ["call", "nest", "children", "parallel children"])

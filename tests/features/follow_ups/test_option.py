@@ -15,7 +15,6 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import ALLOWED
 from cloudsched.engine.execution.call import MAX_FOLLOW_UPS
-from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
@@ -229,26 +228,6 @@ def test_follow_ups_are_created_once_however_often_the_commit_is_tried(
         assert store.commits_with_others >= 1
         assert [each.status for each in sim.executions(task.id)] == [ExecutionStatus.SUCCEEDED]
         assert len(app.tasks().items) == 2
-    assert notes == ["hi"]
-
-
-def test_the_sweep_sends_what_a_crash_left_unsent(app: App, notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process dies right after the commit, before sending the dispatch; the follow-up runs within a minute."""
-    register_follow_ups(app, draft(id="n1", schedule=START + MINUTE))
-    with Simulation(app) as sim:
-        create(app)
-        create_message = sim.queue.create
-        lost = list[bytes]()
-
-        def lose_first(message: QueueMessage) -> None:
-            if b'"n1"' in message.body and not lost:
-                lost.append(message.body)
-                return
-            create_message(message)
-
-        monkeypatch.setattr(sim.queue, "create", lose_first)
-        sim.advance_to(START + 3 * MINUTE)
-        assert lost
     assert notes == ["hi"]
 
 

@@ -13,7 +13,6 @@ from tests.engine.harness import DAY, MINUTE, SECOND, only_run
 from tests.features.locks.test_lock_missing_waiters import app
 from tests.features.locks.test_locks import waiter
 from tests.features.pull.harness import (
-    advance_until_run,
     claim,
     claim_all,
     claim_lock_holder,
@@ -22,7 +21,6 @@ from tests.features.pull.harness import (
     offer,
     require_claim,
     statuses,
-    wait_long,
 )
 
 from cloudsched import Schedule
@@ -276,34 +274,3 @@ def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: p
 
 
 # ── Positions ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("every", [3, 10])
-def test_a_backlog_has_one_position(sim: Simulation, every: int) -> None:
-    """However many occurrences pass while it waits: the latest takes the position of the first."""
-    holder = claim_lock_holder(sim)
-    schedule = Schedule.every(every * MINUTE, start=START + 2 * MINUTE)
-    offer(sim, "m", lock_key="k", handler="inside", pull=None, schedule=schedule)
-    sim.advance(5 * MINUTE)
-    offer(sim, "c", lock_key="k", handler="inside", pull=None)
-    wait_long(sim, holder)
-    assert lock_wait_list(sim) == ["m", "c"]
-    finish(sim, holder)
-    assert advance_until_run(sim, "c") <= 10 * SECOND
-    assert "SUCCEEDED" in statuses(sim, "m")
-    assert lock_wait_list(sim) == []
-
-
-def test_a_waiter_that_was_notified_before_is_notified_again(sim: Simulation) -> None:
-    """Each notification has a dispatch name of its own, so that the queue does not drop it as a duplicate."""
-    for name in ("first", "second"):
-        offer(sim, name, lock_key="k", expectedDuration=3600)
-    offer(sim, "b", lock_key="k", handler="inside", pull=None, schedule=Schedule.once(START + 2 * MINUTE))
-    sim.advance(MINUTE)
-    first = require_claim(sim)
-    sim.advance(8 * MINUTE)
-    finish(sim, first)
-    second = require_claim(sim)  # before the notification is delivered
-    sim.advance(49 * MINUTE)
-    finish(sim, second)
-    assert advance_until_run(sim, "b") <= 10 * SECOND

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, only_run
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 
-from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
 from cloudsched.features.locks.lock import Lock, Waiter, acquire, is_held_by, release
-from cloudsched.testing import START, Simulation
+from cloudsched.testing import START
 
 
 def waiter(number: int, limit: int = 1) -> Waiter:
@@ -103,48 +100,3 @@ def test_no_waiter_starves_after_a_holder_died() -> None:
     assert [one.task_id for one in woken] == ["t1"]
     lock, has_it, _ = acquire(lock, waiter(2), later + 9 * MINUTE, later + TURN_TIMEOUT)
     assert has_it, "a waiter that misses its grant is skipped"
-
-
-def test_a_waiting_run_loses_no_attempt_and_starts_when_the_first_ends(app: App, sim: Simulation) -> None:
-    """A dispatch that finds its lock held waits; its run starts at the instant at which the lock is released."""
-    log: list[tuple[str, str]] = []
-
-    @app.handler("work")
-    def work(ctx: Context) -> None:
-        log.append((ctx.task.id, "begins"))
-        if ctx.task.id == "first":  # meanwhile, the queue delivers the second one
-            sim.clock.advance(30 * SECOND)
-            sim.queue.deliver_due()
-        log.append((ctx.task.id, "ends"))
-
-    for name, after in (("first", 1), ("second", 2)):
-        at = Schedule.once(START + timedelta(seconds=after))
-        app.create(id=name, handler="work", schedule=at, lock_key="account/7")
-    sim.advance(MINUTE)
-    assert log == [("first", "begins"), ("first", "ends"), ("second", "begins"), ("second", "ends")]
-    execution = only_run(sim, "second")
-    assert len(execution.attempts) == 1
-    assert execution.started_at == START + 31 * SECOND
-    assert app.container.store.locks.load("account/7").version is None
-
-
-def test_other_keys_and_a_larger_limit_run_side_by_side(app: App, sim: Simulation) -> None:
-    """Runs of other keys do not wait, and a limit of two admits two runs and no third."""
-    depth: list[int] = []
-    open_now = 0
-
-    @app.handler("work")
-    def work() -> None:
-        nonlocal open_now
-        open_now += 1
-        depth.append(open_now)
-        sim.queue.deliver_due()  # meanwhile, the queue delivers what else is due
-        open_now -= 1
-
-    at = Schedule.once(START + SECOND)
-    for number in range(3):
-        app.create(handler="work", schedule=at, lock_key="pair", lock_limit=2)
-        app.create(handler="work", schedule=at, lock_key=f"own/{number}")
-    sim.advance(5 * MINUTE)
-    assert len(depth) == 6
-    assert max(depth) == 5

@@ -12,8 +12,6 @@ from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Done, Retry
 from cloudsched.engine.execution.attempt import Attempt
-from cloudsched.engine.ports.store import Store
-from cloudsched.features.locks.lock import Waiter
 from cloudsched.features.pull.claims import WorkerClaims
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, ClaimCaller, WorkerFilter
@@ -101,13 +99,9 @@ def wait_long(sim: Simulation, holder: Attempt) -> None:
 
 def lock_wait_list(sim: Simulation) -> list[str]:
     """Return the ids of the tasks that wait for the lock ``k``, in order."""
-    return [one.task_id for one in load_waiters(sim.app.container.store, "k")]
-
-
-def load_waiters(store: Store, key: str) -> list[Waiter]:
-    """Return all waiters of a lock: those that were notified, and those that are documents of their own."""
-    waiters = [*store.locks.load(key).lock.waiters, *store.locks.list_waiters(key, limit=5000)]
-    return sorted(waiters, key=lambda one: one.order)
+    locks = sim.app.container.store.locks
+    waiters = [*locks.load("k").lock.waiters, *locks.list_waiters("k", limit=5000)]
+    return [one.task_id for one in sorted(waiters, key=lambda one: one.order)]
 
 
 def advance_until_run(sim: Simulation, task_id: str) -> timedelta:

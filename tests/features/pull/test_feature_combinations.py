@@ -13,30 +13,6 @@ from cloudsched.features.pull.fields import Pull
 from cloudsched.testing import Simulation
 
 
-def test_a_worker_s_run_waits_for_a_lock_that_an_executor_holds() -> None:
-    """Workers and executors share the lock, so two runs of its key never overlap."""
-    app = App(Settings())
-    run_ids: list[str] = []
-    world: list[Simulation] = []
-
-    @app.handler("inside")
-    def inside(ctx: Context) -> None:
-        run_ids.append("executor")
-        assert claim(world[0]) is None
-        world[0].clock.advance(MINUTE)
-        ctx.heartbeat()
-
-    app.handler("work", pull="gpu")(lambda: run_ids.append("worker"))
-    with Simulation(app) as sim:
-        world.append(sim)
-        offer(sim, "a", lock_key="door")
-        offer(sim, "b", lock_key="door", handler="inside")
-        sim.advance(2 * SECOND)
-        sim.add_worker("gpu")
-        sim.advance(MINUTE)
-        assert run_ids == ["executor", "worker"]
-
-
 def test_a_lost_notification_of_a_grant_is_sent_again(sim: Simulation) -> None:
     """If the queue loses the dispatch that notifies the next waiter, the sweep sends it again."""
     for name in ("a", "b"):

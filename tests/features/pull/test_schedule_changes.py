@@ -183,31 +183,6 @@ def test_a_call_ended_by_a_new_end_notifies_its_parent(sim: Simulation, app: App
     assert only_run(sim, "p").content == "it never ran"
 
 
-@pytest.mark.parametrize("make", [work_app, executor_app])
-@pytest.mark.parametrize(
-    ("max_runs", "change"),
-    [
-        (1, lambda app: app.update("a", max_runs=2)),
-        (None, lambda app: app.update("a", until=START + DAY)),
-        (None, lambda app: (app.pause("a"), app.resume("a"))),
-        (None, lambda app: app.update("a", schedule=Schedule.every(2 * HOUR, start=START + HOUR))),
-    ],
-    ids=["a run limit", "an end", "pause and resume", "a new schedule"],
-)
-def test_an_edit_at_the_instant_of_an_occurrence_does_not_repeat_it(
-    make: Callable[[], tuple[App, list[str]]], max_runs: int | None, change: Callable[[App], object]
-) -> None:
-    """The plan has passed the occurrence and does not return to it."""
-    app, run_ids = make()
-    with Simulation(app) as sim:
-        sim.add_worker("gpu")
-        offer(sim, "a", schedule=HOURLY, max_runs=max_runs)
-        sim.advance(HOUR)
-        change(app)
-        sim.advance(MINUTE)
-        assert (run_ids, statuses(sim, "a")) == (["a"], ["SUCCEEDED"])
-
-
 # ── What counts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -3333,6 +3333,8 @@ export interface ListMessagesQuery {
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
+  /** Only the questions of that page that still wait for an answer. */
+  awaited?: boolean;
 }
 
 /** Count tasks by status, open work, problems, the executions that ended in each recent hour, and what is due. */

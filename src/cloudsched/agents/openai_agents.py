@@ -126,7 +126,7 @@ async def _add_items(session: Session, items: list[Any]) -> None:
     await session.add_items(left)
 
 
-class _StepModel(Model):  # type: ignore[misc] # the SDK is not looked at
+class _RecordedModel(Model):  # type: ignore[misc] # the SDK is not looked at
     def __init__(self, model: Model, agent: str, waking: Waking) -> None:
         self._model = model
         self._agent = agent
@@ -153,7 +153,7 @@ class _OpenAiSteps:
         if known is not None:
             return known
         model = agent.model if isinstance(agent.model, Model) else MultiProvider().get_model(agent.model)
-        copied = agent.clone(model=_StepModel(model, agent.name, self._waking))
+        copied = agent.clone(model=_RecordedModel(model, agent.name, self._waking))
         self._copies[id(agent)] = copied
         copied.handoffs = [self._copy_handoff(each) for each in agent.handoffs]
 

@@ -122,8 +122,6 @@ def test_a_late_task_is_called_late_wherever_it_stands() -> None:
     assert ">late</small>" in tasks
     assert "Late since" in page
     assert "Next:" not in page
-    assert "due since" in page
-    assert "next due" not in page
 
 
 def test_what_waits_for_an_open_run_is_not_called_late() -> None:

@@ -160,7 +160,7 @@ MUTATIONS = (
     Mutation(
         "reader changes tasks",
         "src/cloudsched/web/auth/roles.py",
-        "_Grant(frozenset({Right.READ}), sees_own=True)",
+        "_Grant(frozenset({Right.READ, Right.QUEUES}), sees_own=True)",
         "_Grant(frozenset(Right), sees_own=True)",
         "rule 9: the right to write",
         "tests/web/auth/test_roles.py::test_a_viewer_changes_nothing",

@@ -53,10 +53,11 @@ to a caller, not bugs. The web layer turns each into an RFC 9457 problem documen
 
 from __future__ import annotations
 
+from copy import copy
 from copyreg import __newobj__  # type: ignore[attr-defined]  # typeshed lacks it
 from dataclasses import dataclass
 from types import MemberDescriptorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,6 +113,13 @@ class InvalidInput(CloudschedError):
 
     def __str__(self) -> str:
         return "\n".join(str(each.args[0]) for each in self.faults)
+
+    def within(self, place: str) -> Self:
+        """Return the same error, without its others, as that of a part of a request."""
+        moved = copy(self)
+        InvalidInput.__init__(moved, f"{place}.{self.field}", self.problem, self.hint)
+        moved.others = ()
+        return moved
 
     @property
     def faults(self) -> tuple[InvalidInput, ...]:

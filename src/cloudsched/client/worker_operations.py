@@ -83,8 +83,7 @@ class WorkerOperations:
             Unavailable: There was no response.
         """
         only = given(handlers=None if handlers is None else list(handlers), owner=owner, task_id=task_id)
-        only |= to_wire_fields({"wait": wait}) if wait else {}  # an older API does not know it
-        content = {"worker": worker, "skills": list(skills), "limit": limit, **only}
+        content = to_wire_fields({"worker": worker, "skills": list(skills), "limit": limit, "wait": wait, **only})
         path = f"/v1/queues/{quote(queue, safe='')}/claim"
         response = yield ApiRequest("POST", path, content, wait=max(0.0, wait.total_seconds()))
         claims = []
@@ -117,8 +116,7 @@ class WorkerOperations:
             LeaseLost: The lease has ended, and another worker may have the run. Stop, and discard the work.
             NotFound: The task was deleted.
         """
-        encoded = {"progress": _encode_progress(progress), "logs": _encode_log(logs)}
-        response = yield from _post_claim(claim, "heartbeat", **encoded)
+        response = yield from _post_claim(claim, "heartbeat", progress, logs)
         return response.read("a heartbeat's answer", reader(HeartbeatResult))
 
     @operation
@@ -162,15 +160,13 @@ class WorkerOperations:
         )
         require_content("content", fields["content"])
         messages = [{"title": notice.title, "body": notice.body} for notice in notices]
-        texts = {"progress": _encode_progress(progress), "logs": _encode_log(logs)}
         more: dict[str, Any] = {
             "status": status,
             "notices": messages or None,
             "then": [each.model_dump(mode="json", by_alias=True, exclude_unset=True) for each in then] or None,
             "silent": silent or None,
-            **texts,
         }
-        return parse_task((yield from _post_claim(claim, "complete", **fields, **more)))
+        return parse_task((yield from _post_claim(claim, "complete", progress, logs, **fields, **more)))
 
     @operation
     def fail(  # noqa: PLR0913 - each is a field of the request
@@ -211,8 +207,7 @@ class WorkerOperations:
             {"is_final": is_final, "retry_after": retry_after, "queries": queries, "tokens": tokens}
         )
         error = given(type=error_type, message=message, traceback=traceback)
-        more = {"error": error, "progress": _encode_progress(progress), "logs": _encode_log(logs)}
-        return parse_task((yield from _post_claim(claim, "fail", **more, **fields)))
+        return parse_task((yield from _post_claim(claim, "fail", progress, logs, error=error, **fields)))
 
     @operation
     def release(
@@ -238,8 +233,7 @@ class WorkerOperations:
             NotFound: The task was deleted.
         """
         fields = to_wire_fields({"reason": reason, "after": after})
-        more = {"progress": _encode_progress(progress), "logs": _encode_log(logs)}
-        return parse_task((yield from _post_claim(claim, "release", **more, **fields)))
+        return parse_task((yield from _post_claim(claim, "release", progress, logs, **fields)))
 
 
 def _release_unreadable(content: object, error: Unavailable) -> Flow[None]:
@@ -261,16 +255,15 @@ def _release_unreadable(content: object, error: Unavailable) -> Flow[None]:
         log.warning("could not be released either; its lease will expire: %s", refused, extra=about)
 
 
-def _post_claim(claim: ClaimView, verb: str, **content: Any) -> Flow[JsonResponse]:
-    return (
-        yield from _post_execution(
-            claim.task.id,
-            claim.execution_id,
-            claim.lease_token,
-            verb,
-            given(**content),
-        )
-    )
+def _post_claim(
+    claim: ClaimView,
+    verb: str,
+    progress: Iterable[ProgressNote | str] | None,
+    logs: RunLog | Iterable[LogLine | str] | None,
+    **more: Any,
+) -> Flow[JsonResponse]:
+    content = given(progress=_encode_progress(progress), logs=_encode_log(logs), **more)
+    return (yield from _post_execution(claim.task.id, claim.execution_id, claim.lease_token, verb, content))
 
 
 def _post_execution(

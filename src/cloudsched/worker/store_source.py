@@ -44,8 +44,9 @@ class StoreSource:
         """Claim runs: a read for each offer examined, a commit for each claim. Raises StoreUnavailable or Forbidden."""
         try:
             self._require_synchronized_clock()
-            PullWiring.of(self._app.container).presence.note(self.worker_filter, THIS_PROCESS)
-            claims = PullWiring.of(self._app.container).work_queue.claim(self.worker_filter, THIS_PROCESS, limit)
+            pull = PullWiring.of(self._app.container)
+            pull.presence.note(self.worker_filter, THIS_PROCESS)
+            claims = pull.work_queue.claim(self.worker_filter, THIS_PROCESS, limit)
         except StoreUnavailable as error:
             if error.reason.startswith(_PERMISSION_CODES):
                 raise Forbidden(
@@ -96,12 +97,13 @@ class StoreWork(ClaimedWork):
     def __init__(self, app: App, claim: Attempt) -> None:
         super().__init__(claim.begun_task, claim.run, app.container.registry)
         self._app = app
+        self._claims = PullWiring.of(app.container).worker_claims
         self._claim = claim
         self._started_attempt: Attempt | None = None
 
     def start(self) -> Context | None:
         """Dispatch what may run alongside it, and return a context that renews the lease through the lease keeper."""
-        started = PullWiring.of(self._app.container).worker_claims.start(self._claim)
+        started = self._claims.start(self._claim)
         if started is None:
             return None
         context = Context(
@@ -117,14 +119,14 @@ class StoreWork(ClaimedWork):
 
     def finish(self, report: AttemptReport) -> bool:
         """Commit the outcome and dispatch what follows."""
-        return PullWiring.of(self._app.container).worker_claims.finish(self._attempt, report) is not None
+        return self._claims.finish(self._attempt, report) is not None
 
     def release(self, reason: str) -> bool:
         """Return the run to its queue."""
         if self._started_attempt is not None:
-            return PullWiring.of(self._app.container).worker_claims.release(self._started_attempt, reason) is not None
+            return self._claims.release(self._started_attempt, reason) is not None
         try:
-            PullWiring.of(self._app.container).worker_claims.release_by_token(*self._key, reason)
+            self._claims.release_by_token(*self._key, reason)
         except (LeaseLost, NotFound):
             return False
         return True

@@ -96,8 +96,7 @@ class QueuedTask(ApiResponse):
     task_id: str
     owner: str
     handler: str
-    title: str | None = None
-    """None if the task has left the queue meanwhile."""
+    title: str
     skill: str | None = None
     """The skill that it requires."""
     priority: Priority

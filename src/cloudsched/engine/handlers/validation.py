@@ -146,7 +146,7 @@ def _check_children(draft: TaskDraft, registry: Registry, *, is_payload_new: boo
         try:
             _check_child(child, registry, is_payload_new=is_payload_new)
         except InvalidInput as error:
-            faults += (type(each)(f"{where}.{each.field}", each.problem, each.hint) for each in error.faults)
+            faults += (each.within(where) for each in error.faults)
     faults.tell()
     require_storable("children", [child.to_wire() for child in draft.children], MAX_PAYLOAD)
 

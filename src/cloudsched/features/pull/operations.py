@@ -8,7 +8,6 @@ shown nor logged.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -45,7 +44,7 @@ from cloudsched.web.auth.roles import Right, Role
 from cloudsched.web.waiting_room import try_until_found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from werkzeug.wrappers import Response
 
@@ -314,15 +313,16 @@ def complete(call: ApiCall, body: CompleteRequest) -> Response:
 
     Safe to repeat: the first report counts. 409 `lease-lost` means that the run is no longer yours.
     """
+    notices = _parse_each("notices", body.notices, lambda notice: truncate_notice(notice.title, notice.body))
     answer: Cancel | Done
     if body.status == "CANCELLED":
         _require_absent(body, ("content", "notices", "then"), "An execution that is CANCELLED has none.")
         answer = Cancel(body.message or "Cancelled by its worker.")
     else:
         _require_absent(body, ("message",), "It says why an execution is CANCELLED.")
-        answer = Done(body.content, _parse_follow_ups(body), body.silent)
+        answer = Done(body.content, _parse_each("then", body.then, TaskDraft.from_wire), body.silent)
     outcome = to_outcome(answer, call.app.container.clock.now())
-    return _respond(call, _finish(call, body, outcome=outcome, notices=_parse_notices(body)))
+    return _respond(call, _finish(call, body, outcome=outcome, notices=notices))
 
 
 @operation("POST", f"{_EXECUTION}/fail", "Workers", body=FailRequest, response_schema="FailedTask", **_REPORT)
@@ -435,28 +435,14 @@ def _parse_log(call: ApiCall, logs: LogReport | None) -> RunLog | None:
     return RunLog(lines=lines, omitted_lines=logs.omitted_lines)
 
 
-def _parse_notices(body: CompleteRequest) -> tuple[Any, ...]:
-    notices = []
-    for number, notice in enumerate(body.notices):
-        with _placed(f"notices.{number}"):
-            notices.append(truncate_notice(notice.title, notice.body))
-    return tuple(notices)
-
-
-def _parse_follow_ups(body: CompleteRequest) -> tuple[TaskDraft, ...]:
-    drafts = []
-    for number, content in enumerate(body.then):
-        with _placed(f"then.{number}"):
-            drafts.append(TaskDraft.from_wire(content))
-    return tuple(drafts)
-
-
-@contextmanager
-def _placed(place: str) -> Iterator[None]:
-    try:
-        yield
-    except InvalidInput as error:
-        raise type(error)(f"{place}.{error.field}", error.problem, error.hint) from error
+def _parse_each(name: str, items: Sequence[Any], parse: Callable[[Any], Any]) -> tuple[Any, ...]:
+    parsed = []
+    for number, item in enumerate(items):
+        try:
+            parsed.append(parse(item))
+        except InvalidInput as error:
+            raise error.within(f"{name}.{number}") from error
+    return tuple(parsed)
 
 
 def _require_absent(body: HeartbeatRequest, names: Sequence[str], hint: str) -> None:

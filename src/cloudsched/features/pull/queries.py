@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import WaitingFor
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
     from cloudsched.features.pull.presence import WorkerPresence
-    from cloudsched.features.pull.work_queue import WorkerFilter
     from cloudsched.runtime.container import Container
 
 MAX_QUEUE_KEYS = 200
@@ -60,27 +58,27 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, 
 
 def list_queued_tasks(
     store: Store,
-    worker: WorkerFilter,
+    queue: str,
+    skill: str | None,
+    owner: str | None,
+    now: datetime,
+    *,
     limit: int,
     page_token: str | None = None,
-    *,
-    claimable_at: datetime | None = None,
 ) -> QueuedTaskPage:
-    """Return a page of what waits in a worker's queue, in its order, without claiming it. Two reads for each.
+    """Return a page of what a worker could claim from a queue, in its order. Two reads for each.
 
-    A worker without skills gets what needs any of them. With `claimable_at`, only what it could claim then.
+    It needs the skill, or none; without one, any skill.
     """
-    queue, owner = worker.queue, worker.owner
-    query = ("queued", queue, owner, *worker.skills)
+    query = ("queued", queue, skill, owner)
     after = None
     if page_token:
         since, key = read_token(query, page_token)
         rank, _, task_id = key.partition(".")
         after = f"{rank} {since.isoformat(timespec='microseconds')}", task_id
 
-    keys = queue_keys(queue, worker.skills)
-    if not worker.skills:
-        keys += tuple(store.search.list_queue_keys(owner, limit=MAX_KEYS_OF_QUEUE - 1, prefix=f"{queue}/"))
+    skilled = store.search.list_queue_keys(owner, limit=MAX_KEYS_OF_QUEUE - 1, prefix=f"{queue}/")
+    keys = (queue, *skilled) if skill is None else queue_keys(queue, (skill,))
     offers = store.list_offers(keys, owner, limit=limit + 1, after=after)
     page = offers[:limit]
     tasks = {each.task.id: each.task for each in store.load_many([offer.task_id for offer in page])}
@@ -88,28 +86,20 @@ def list_queued_tasks(
     if len(offers) > limit:
         last = page[-1]
         token = make_token(query, last.since, f"{last.rank}.{last.task_id}")
-    if claimable_at is not None:
-        page = [each for each in page if _may_claim(tasks.get(each.task_id), worker, claimable_at)]
     shown = tuple(
         QueuedTask(
             task_id=offer.task_id,
             owner=offer.owner,
             handler=offer.handler,
-            title=tasks[offer.task_id].title if offer.task_id in tasks else None,
+            title=task.title,
             skill=offer.queue_key.partition("/")[2] or None,
             priority=tuple(Priority)[int(offer.rank)],
             offered_at=offer.since,
         )
         for offer in page
+        if (task := tasks.get(offer.task_id)) and find_claimable_run(task, now)
     )
     return QueuedTaskPage(tasks=shown, next_page_token=token)
-
-
-def _may_claim(task: Task | None, worker: WorkerFilter, now: datetime) -> bool:
-    if task is None or find_claimable_run(task, now) is None:
-        return False
-    skills = worker.skills or ([task.pull.skill] if task.pull and task.pull.skill else ())
-    return replace(worker, skills=skills).explain_mismatch(task) is None
 
 
 def explain_workers(store: Store, task: Task, now: datetime) -> Workers | None:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.responses import overview_responses as responses
 from cloudsched.features.pull import presence, queries
 from cloudsched.features.pull.fields import Pull, Skill
-from cloudsched.features.pull.work_queue import WorkerFilter
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import validate_model
 from cloudsched.web.api.responses import json_response
-from cloudsched.web.auth.roles import Right, Role
+from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
@@ -58,11 +57,9 @@ def list_queued_tasks(call: ApiCall, query: QueuedTaskQuery) -> Response:
     queue = validate_model(Pull, {"queue": call.path["queue"]}).queue
     call.caller.require_queue(queue)
     owner = call.caller.resolve_listed_owner(query.owner)
-    worker = WorkerFilter(queue, () if query.skill is None else (query.skill,), owner=owner)
-    container = call.app.container
-    at = container.clock.now() if call.caller.role is Role.WORKER else None
+    store, now = call.app.container.store, call.app.container.clock.now()
     token = query.page_token or None
-    found = queries.list_queued_tasks(container.store, worker, query.page_size, token, claimable_at=at)
+    found = queries.list_queued_tasks(store, queue, query.skill, owner, now, limit=query.page_size, page_token=token)
     return json_response(found.to_wire())
 
 

@@ -32,7 +32,6 @@ from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import (
     CloudschedError,
     Contended,
-    Forbidden,
     NotAllowed,
     NotFound,
     QueueUnavailable,
@@ -131,8 +130,6 @@ class WorkerFilter:
             return f"this worker has no handler {task.handler!r}"
         if self.owner not in {None, task.owner}:
             return f"its owner is {task.owner!r}, and this worker serves only {self.owner!r}"
-        if self.task_id not in {None, task.id}:
-            return f"this worker has chosen task {self.task_id!r}"
         return None
 
 
@@ -192,7 +189,10 @@ class WorkQueue:
         deadline = self._monotonic() + MAX_CLAIM_SECONDS
         claim_attempt = _ClaimAttempt(worker_filter, by, for_users, limit, deadline)
         try:
-            self._scan(claim_attempt) if worker_filter.task_id is None else self._take_chosen(claim_attempt)
+            if worker_filter.task_id is None:
+                self._scan(claim_attempt)
+            elif chosen := self._engine.store.load(worker_filter.task_id):
+                self._try_claim(claim_attempt, chosen)
             while claim_attempt.blocked_locks and self._monotonic() < claim_attempt.deadline:
                 self._enqueue_blocked(claim_attempt, *claim_attempt.blocked_locks.popitem())
         except Exception as error:
@@ -212,30 +212,24 @@ class WorkQueue:
                 extra={"action": "queue_blocked_by_other_work", "queue": worker_filter.queue},
             )
         if worker_filter.task_id is not None and not claim_attempt.claims:
-            raise self._explain_refusal(worker_filter.task_id, claim_attempt)
+            raise self._explain_refusal(worker_filter.task_id, worker_filter, by)
         return claim_attempt.claims
 
-    def _take_chosen(self, claim_attempt: _ClaimAttempt) -> None:
-        stored = self._engine.store.load(str(claim_attempt.worker_filter.task_id))
-        if stored is not None and (claim := self._claim_with_retries(stored, claim_attempt)):
-            claim_attempt.claims.append(claim)
-
-    def _explain_refusal(self, task_id: str, claim_attempt: _ClaimAttempt) -> CloudschedError:
+    def _explain_refusal(self, task_id: str, worker: WorkerFilter, by: ClaimCaller) -> CloudschedError:
         """Return why a chosen task cannot be claimed: NotFound if the caller may not work on it."""
         stored = self._engine.store.load(task_id)
         if stored is None or stored.task.deleted_at is not None:
             return NotFound("task", task_id)
-        run = find_claimable_run(stored.task, self._engine.clock.now())
-        task = stored.task if run is None else stored.task.as_begun(run)
-        claim_attempt.by.authorize(task, None if task.pull is None else task.pull.queue)
-        if why := claim_attempt.worker_filter.explain_mismatch(task):
-            return NotAllowed("claim", "not for this worker", f"{why[0].upper()}{why[1:]}.")
-        if claim_attempt.by.is_user and not may_user_claim(task, self._engine.registry):
-            return Forbidden("Servers asked for this work, so workers and admins claim it, and its owner does not.")
-        if any(each.lease for each in task.runs):
-            return NotAllowed("claim", "taken", "Another worker has claimed it. Choose another one.")
-        status = "not waiting for a worker" if task.is_active else task.status
-        return NotAllowed("claim", status, "Nothing of it is due, or it waits for something else, such as its lock.")
+        task = stored.task
+        by.authorize(task, task.pull and task.pull.queue)
+        status: str = task.status
+        if by.is_user and not may_user_claim(task, self._engine.registry):
+            status = "a server's: only servers' workers run it"
+        elif why := worker.explain_mismatch(task):
+            status = f"not for this worker: {why}"
+        elif task.is_active:
+            status = "taken by another worker" if any(each.lease for each in task.runs) else "not waiting for a worker"
+        return NotAllowed("claim", status)
 
     def _scan(self, claim_attempt: _ClaimAttempt) -> None:
         batch_size = claim_attempt.limit

@@ -43,7 +43,7 @@ class Right(StrEnum):
     WRITE = "write"
     WORK = "work"
     """Claim runs from queues, and report on them."""
-    QUEUES = "queues"
+    QUEUES = "see queues"
     """See what waits in queues: a worker, only what it may claim."""
 
 
@@ -151,7 +151,7 @@ class Caller:
             hint = f"name in {ON_BEHALF_OF} the user it acts for"
             raise Forbidden(f"The role {self.role} does nothing by itself: {hint}.")
         if not self.has_right(right):
-            raise Forbidden(f"The role {self.role} {_DENIED[right]}.")
+            raise Forbidden(f"The role {self.role} may not {right}.")
 
     def has_right(self, right: Right) -> bool:
         """Return whether the role has a right."""
@@ -204,17 +204,6 @@ def describe_subject(subject: object) -> str:
         f"No user can be called {str(subject)[:140]!r}: an id has 1 to {MAX_OWNER} characters, no slash and "
         "no control character, and is no name that Firestore reserves."
     )
-
-
-_DENIED: Final = complete_table(
-    Right,
-    {
-        Right.READ: "sees nothing",
-        Right.WRITE: "changes nothing",
-        Right.WORK: "works on nothing",
-        Right.QUEUES: "sees no queue",
-    },
-)
 
 
 def parse_role(text: str) -> tuple[Role, frozenset[str]]:

@@ -163,3 +163,11 @@ def test_a_page_is_no_list() -> None:
     for attempt in attempts:
         with pytest.raises(TypeError, match=r"page\.items"):
             attempt()
+
+
+@pytest.mark.parametrize("kind", [App, Client])
+def test_the_occurrences_of_one_task_are_found_where_they_are(kind: type, task: Task) -> None:
+    """Who asks `occurrences` for a task by its id is told of `upcoming`."""
+    for given in (task, task.id):
+        with pytest.raises(InvalidArgument, match=r"For those of one task, call upcoming\(id\)"):
+            kind.occurrences(None, given)  # type: ignore[attr-defined]

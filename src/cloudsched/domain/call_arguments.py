@@ -73,7 +73,8 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
         for name, value in (*zip(positional, arguments, strict=False), *named.items()):
             types = kinds.get(name)
             if types is not None and not _is_one(value, types):
-                raise InvalidArgument(name, _describe(value), _advise(name, value, types))
+                one = " For those of one task, call upcoming(id)." if function.__name__ == "occurrences" else ""
+                raise InvalidArgument(name, _describe(value), _advise(name, value, types) + one)
             if isinstance(value, datetime) and "datetime" in annotated.get(name, ()):
                 require_instant(name, value)
             if types is not None and isinstance(value, str) and _SURROGATE.search(value):

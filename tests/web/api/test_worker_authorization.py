@@ -114,8 +114,12 @@ def test_each_worker_sees_and_chooses_only_the_work_of_its_role(worker_roles: Wo
 
 def test_a_worker_is_told_why_it_cannot_have_what_it_chose(worker_roles: WorkerRoleHarness) -> None:
     """What is not for it, taken, or over. What needs another skill, or has expired, is not listed for it either."""
-    for task_id, more in {"cuda": {"pull": {"queue": "gpu", "skill": "cuda"}}, "brief": {"expiration": 60}}.items():
-        worker_roles.post("admin", "/v1/tasks", {"id": task_id, "handler": "anything", "pull": "gpu", **more})
+    drafts: dict[str, dict[str, Any]] = {
+        "cuda": {"pull": {"queue": "gpu", "skill": "cuda"}},
+        "brief": {"pull": "gpu", "expiration": 60},
+    }
+    for task_id, draft in drafts.items():
+        worker_roles.post("admin", "/v1/tasks", {"id": task_id, "handler": "anything", **draft})
     worker_roles.post("admin", "/v1/tasks/ada-gpu/pause")
     worker_roles.sim.advance(MINUTE / 2)
     worker_roles.sim.clock.advance(MINUTE)

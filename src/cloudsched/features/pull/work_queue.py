@@ -221,7 +221,7 @@ class WorkQueue:
         if stored is None or stored.task.deleted_at is not None:
             return NotFound("task", task_id)
         task = stored.task
-        by.authorize(task, task.pull and task.pull.queue)
+        by.authorize(task, task.pull.queue if task.pull else None)
         status: str = task.status
         if by.is_user and not may_user_claim(task, self._engine.registry):
             status = "a server's: only servers' workers run it"

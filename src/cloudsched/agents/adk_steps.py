@@ -39,10 +39,7 @@ def _walk(agent: Any) -> Iterator[Any]:
 
 def _copy_model(waking: Waking, model: Any, agent: str) -> Any:
     async def generate(request: Any, stream: object = None) -> AsyncIterator[Any]:  # noqa: ARG001 - ADK's
-        answer = await waking.ask_model(agent, LlmResponse, partial(_generate, model, request), _count)
-        for call in _find_calls(answer):  # a missing tool would end the run
-            request.tools_dict.setdefault(call.name, FunctionTool(_refuse))
-        yield answer
+        yield await waking.ask_model(agent, LlmResponse, partial(_generate, model, request), _count)
 
     copied = model.model_copy()
     object.__setattr__(copied, "generate_content_async", generate)  # a model of pydantic
@@ -52,18 +49,10 @@ def _copy_model(waking: Waking, model: Any, agent: str) -> Any:
 async def _generate(model: Any, request: Any) -> Any:
     """Return the model's whole response. Its calls have ids, which ADK would make anew in each replay."""
     found = [LlmResponse(), *[each async for each in model.generate_content_async(request, False)]]  # noqa: FBT003 - ADK's
-    for call in _find_calls(found[-1]):
-        call.id = call.id or f"adk-{uuid.uuid4()}"
+    for part in (found[-1].content and found[-1].content.parts) or ():
+        if part.function_call is not None and not part.function_call.id:
+            part.function_call.id = f"adk-{uuid.uuid4()}"
     return found[-1]
-
-
-def _find_calls(response: Any) -> list[Any]:
-    parts = (response.content and response.content.parts) or ()
-    return [each.function_call for each in parts if each.function_call]
-
-
-def _refuse() -> str:
-    return "There is no such tool."
 
 
 def _count(response: Any) -> int | None:

@@ -13,6 +13,7 @@ from tests.harness import new_project
 
 from cloudsched import App
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.agents import current_call, langgraph
 from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
@@ -144,3 +145,50 @@ def test_sessions_of_adk_are_on_firestore_beside_the_tasks(firestore_address: st
     said = [part.text for event in session.events for part in event.content.parts]
     assert [each for each in said if each.startswith("turn")] == ["turn 1", "turn 2"]
     assert len(said) == 4
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_interrupts_of_a_graph_of_langgraph_get_their_answers(*, nested: bool, replay: bool) -> None:
+    """Two in each call of a node of tools, or one in a graph that is a node."""
+    from langchain_core.messages import AIMessage
+    from langgraph.graph import START, MessagesState, StateGraph
+    from langgraph.prebuilt import ToolNode
+    from langgraph.types import interrupt
+
+    calls: dict[str, str] = {}
+
+    def order(item: str) -> str:
+        """Order something."""
+        call = current_call()
+        assert call is not None
+        calls.setdefault(call.event, call.key)
+        return f"{item} {interrupt('price')['number']} {interrupt('date')['number']}"
+
+    def ask(_: Any) -> Any:
+        return {"messages": [AIMessage(f"tea {interrupt('price')['number']}")]}
+
+    def call(_: Any) -> Any:
+        wanted = [{"name": "order", "args": {"item": each}, "id": each} for each in ("tea", "cup")]
+        return {"messages": [AIMessage("", tool_calls=wanted)]}
+
+    def tell(state: Any) -> Any:
+        return {"messages": [AIMessage(" ".join(each.text for each in state["messages"][-1 if nested else -2 :]))]}
+
+    graph: Any = StateGraph(MessagesState)
+    steps = [call, ToolNode([order]), tell]
+    if nested:
+        inner: Any = StateGraph(MessagesState).add_sequence([ask]).add_edge(START, "ask").compile()
+        steps = [("inner", inner), tell]
+    graph.add_sequence(steps).add_edge(START, "inner" if nested else "call")
+    app = App()
+    langgraph.wake(app, graph.compile())
+    with Simulation(app, replay=replay) as sim:
+        task = app.create(owner="ada", handler="wake", payload={"prompt": "Go"}).id
+        for number in range(1 if nested else 4):
+            sim.advance(timedelta(hours=1))
+            (event,) = app.get(task).runs[0].wait_for_event.events  # type: ignore[union-attr] # it waits
+            app.send_event(task, event, {"number": number})
+        sim.advance(timedelta(hours=1))
+        (run,) = sim.executions(task)
+        assert run.content == ("tea 0" if nested else "tea 0 1 cup 2 3"), run.error
+    assert len({*calls.values()}) == (0 if nested else 2)

@@ -6,12 +6,11 @@ import asyncio
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import timedelta
 from functools import wraps
 from importlib import import_module
 from threading import Thread
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 from tests.agents.frameworks.scripted import (
@@ -28,7 +27,7 @@ from tests.agents.frameworks.scripted import (
 from cloudsched import AsyncContext, EventSender
 from cloudsched.agents import AgentCall, SchedulingTools, current_call
 from cloudsched.domain.control_flow import ControlFlow
-from cloudsched.testing import START, Simulation
+from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
 
@@ -319,36 +318,6 @@ def test_a_run_knows_what_was_said_before(framework: Framework, *, replay: bool)
     assert sizes[0] >= 3
     assert sizes == [sizes[0], 2 * sizes[0], 3 * sizes[0]]
     assert len(world.script.prompts) == 6
-
-
-@promise("For a year, each occurrence wakes it once")
-def test_a_year_of_many_people(framework: Framework, request: pytest.FixtureRequest) -> None:
-    """Through both changes of the clocks, each of their occurrences wakes the agent once, at their own time."""
-    count = 100 if request.config.getoption("--all") else 3
-    zones = ["Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Santiago"]
-    woken: dict[str, list[datetime]] = {}
-    world = World(framework, lambda *_: "[SILENT]")
-    with Simulation(world.app) as sim:
-        for number in range(count):
-            zone, day = zones[number % 5], ["Monday", "Saturday", "Sunday"][number % 3]
-            owner = f"p{number}"
-            world.create(
-                schedule=f"every {day} at {number % 24:02}:30", owner=owner, timezone=zone, delivery_channels=[]
-            )
-        sim.advance(364 * DAY)
-        for task in world.app.tasks(limit=200).items:
-            woken[task.owner] = [
-                each.started_at for each in sim.app.executions(task.id, limit=200).items if each.started_at
-            ]
-        end = sim.now
-    for number in range(count):
-        place, weekday = ZoneInfo(zones[number % 5]), [0, 5, 6][number % 3]
-        days = (date(2026, 12, 31) + each * DAY for each in range(366))
-        times = (datetime.combine(each, time(number % 24, 30), place) for each in days if each.weekday() == weekday)
-        due = [each.astimezone(UTC) for each in times if START <= each <= end]
-        begun = sorted(woken[f"p{number}"])
-        assert len(begun) == len(due), (number, place)
-        assert all(at <= started < at + timedelta(minutes=3) for at, started in zip(due, begun, strict=True))
 
 
 @promise("The person is asked once for all calls of a turn, in words. A no, and silence, leave all as it was")

@@ -39,12 +39,11 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
 
 PAGE: Final = 20
-"""The most tasks of one answer."""
+"""The most tasks, and the most questions, of one answer."""
 MOST_PAGES: Final = 10
 """The most pages that are read for one answer: a search may find nothing on the first ones."""
 SHOWN: Final = 5
 """The number of instants, and of runs, in an answer."""
-SHOWN_QUESTIONS: Final = 20
 SHOWN_LINES: Final = 100
 MAX_CONTENT: Final = 4_000
 """The most characters of a run's result that are shown."""
@@ -564,7 +563,7 @@ class AgentTools:
                 "question": each.body or each.title,
                 "until": None if each.until is None else _local(each.until, zone),
             }
-            for each in asked[:SHOWN_QUESTIONS]
+            for each in asked[:PAGE]
         ]
 
     def _show_row(self, task: TaskView, zone: ZoneInfo) -> dict[str, Any]:

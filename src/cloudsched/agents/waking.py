@@ -73,11 +73,6 @@ class Waking:
         self._max_turns = max_turns
         self._turns = 0
 
-    @property
-    def _channels(self) -> list[str]:
-        """The channels of the task by which the person can be asked, beside the inbox."""
-        return [each for each in self.ctx.task.delivery_channels if each in USERS_CHANNELS]
-
     def write_prompt(self) -> str:
         """Return what the agent is told: the time, the task, what to do, and how to say nothing."""
         task = self.ctx.task
@@ -156,8 +151,9 @@ If the person needs to know nothing of it, answer exactly {SILENCE}, and nobody 
         question = await self.ctx.step("word the question", self._word_question, calls)
         event = f"approval-{_digest([each[0] for each in calls])}"
         by = [f"user:{self.person}"]
+        channels = [each for each in self.ctx.task.delivery_channels if each in USERS_CHANNELS]
         try:
-            answer = await self.ctx.wait_for(event, timeout=PATIENCE, by=by, question=question, channels=self._channels)
+            answer = await self.ctx.wait_for(event, timeout=PATIENCE, by=by, question=question, channels=channels)
         except EventTimedOut:
             return False
         return isinstance(answer, dict) and answer.get("approved") is True

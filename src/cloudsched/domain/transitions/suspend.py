@@ -18,7 +18,7 @@ from cloudsched.domain.documents.event import Event, EventName
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
 from cloudsched.domain.documents.task import RecentRequest, Task
-from cloudsched.domain.transitions.commit import Commit
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lease import renew_lease
 from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
 from cloudsched.domain.transitions.run_records import (
@@ -338,10 +338,12 @@ def find_wait(task: Task, message: Message) -> Suspension | None:
     return wait
 
 
-def is_awaited(task: Task, message: Message, now: datetime) -> bool:
+def is_awaited(stored: VersionedTask | None, message: Message, now: datetime) -> bool:
     """Return whether what a message asks for can still be answered."""
-    names = [each.name for each in list_awaited(task, now) if each.execution_id == message.execution_id]
-    return message.event in names and find_wait(task, message) is not None
+    if stored is None or find_wait(stored.task, message) is None:
+        return False
+    asked = (message.event, message.execution_id)
+    return asked in [(each.name, each.execution_id) for each in list_awaited(stored.task, now)]
 
 
 def require_event_room(task: Task, *events: Event, is_wanted: bool, action: str = "send an event to") -> None:

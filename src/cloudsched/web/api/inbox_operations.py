@@ -43,9 +43,8 @@ def list_messages(call: ApiCall, query: bodies.InboxQuery) -> Response:
     page = call.app.inbox(owner, **query.to_arguments())
     found: Iterable[Message] = page.items
     if query.awaited:
-        engine = call.app.container.engine
-        tasks = ((each, engine.store.load(each.task_id)) for each in found if each.event)
-        found = (each for each, stored in tasks if stored and is_awaited(stored.task, each, engine.clock.now()))
+        load, now = call.app.container.store.load, call.app.container.clock.now()
+        found = (each for each in found if each.event and is_awaited(load(each.task_id), each, now))
     return page_response(responses.MessagePage, page, (message.to_wire() for message in found))
 
 

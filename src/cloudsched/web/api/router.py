@@ -27,7 +27,7 @@ from cloudsched.domain.local_requests import find_foreign_page, is_same_origin
 from cloudsched.domain.recurrence.allowance import REQUEST_BYTES, REQUEST_STEPS, limit_search
 from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.engine.authority import Authority
-from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, NotFound
+from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, MissingExtra, NotFound
 from cloudsched.web.api.etags import includes_tag, parse_if_match, require_tags
 from cloudsched.web.api.idempotency_keys import read_idempotency_key
 from cloudsched.web.api.operation import ApiCall, Operation
@@ -158,7 +158,9 @@ class ApiServer:
         try:
             origins = self._app.container.settings.access.origins
             response = respond_to_preflight(request, origins) or self._handle_checked(request, origins)
-        except Exception as error:  # noqa: BLE001 - the caller gets a problem, or 500 and the log the reason
+        except Exception as error:  # the caller gets a problem, or 500 and the log the reason
+            if isinstance(error, MissingExtra) and self._caller is not None:
+                raise  # to the app's own code, which may read what is missing
             response = render_problem(error, "#" if request.method in _WITH_BODIES else None, request.args)
         add_headers(request, response, origins)
         return response

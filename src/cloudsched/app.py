@@ -411,6 +411,8 @@ class App(_Shared):
         ... def tidy() -> None:
         ...     print("tidied")
         """
+        if callable(schedule):
+            raise Misconfigured('@app.scheduled takes a time: write @app.scheduled("every day at 9").')
 
         def decorate(function: Callable[P, R]) -> HandlerFunction[P, R]:
             names = self.container.registry.names(function)

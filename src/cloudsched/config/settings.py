@@ -296,10 +296,9 @@ StoreKind = Literal["firestore", "sqlite"]
 StoreChoice = Literal["auto", StoreKind]
 """The store of the local stack. ``auto`` takes the Firestore emulator if it is installed or running."""
 _NO_STORE = (
-    "No store is set, and this is not the cloud, so nothing was opened. In a test: with Simulation(app). On "
-    "your "
-    'machine: {command} dev; in a second terminal, run eval "$({command} dev --print-env)" first. Really in Google '
-    "Cloud: set CLOUDSCHED_STORE=firestore and GOOGLE_CLOUD_PROJECT."
+    "No store is set, and this is not the cloud, so nothing was opened. In a test: with Simulation(app). In your web "
+    'app: embedded(app, "data"). On your machine: {command} dev; in a second terminal, run eval "$({command} dev '
+    '--print-env)" first. Really in Google Cloud: set CLOUDSCHED_STORE=firestore and GOOGLE_CLOUD_PROJECT.'
 )
 _NO_PROJECT = (
     "CLOUDSCHED_STORE is firestore, but GOOGLE_CLOUD_PROJECT is not set. Set it to your project; or, for "

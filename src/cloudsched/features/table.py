@@ -147,7 +147,7 @@ class Feature:
 
 
 _LOCK_HINT: Final = 'Give a lockKey, which names what the runs share: "printer".'
-_PERSON_OPERATIONS: Final = "Use DELETE or GET …/export of /v1/people/{owner}."
+_PERSON_OPERATIONS: Final = "Use DELETE or POST …/export of /v1/people/{owner}."
 FEATURES: Final = (
     Feature(
         name="budgets",

@@ -227,7 +227,10 @@ _UNREAD: Final = frozenset({"not-understood", "half-known", "no-update"})
 
 
 def find_closest(text: str, refused: Reading, read: Callable[[str], Reading]) -> tuple[str, str] | None:
-    """Return a phrase without its unknown words, and its schedule in words. None if it has no schedule."""
+    """Return a phrase without its unknown words, or with an "in" before it, and its schedule. None if there is none."""
+    later = read(f"in {text}")
+    if later.schedule is not None:
+        return f"in {text}", later.schedule.describe(later.language)
     reading = refused
     for _ in range(_MOST_CUT):
         problem = reading.problems[0]

@@ -124,7 +124,7 @@ def _find_text(fields: dict[str, Any]) -> tuple[str | None, str | None]:
             raise InvalidInput("schedule.cron", "is no text", 'Give a cron expression, such as "0 9 * * 1-5".')
     has_zone = "timezone" in beside
     if not isinstance(text, str) and (text is not None or not has_zone):
-        hint = "A schedule given as an object has a timezone of its own, and no words."
+        hint = "Leave it out: an instant, or a schedule that is an object, has its own."
         name = "timezone" if has_zone else "locale"
         raise InvalidInput(name, "has no meaning beside this schedule", hint)
     timezone = beside.get("timezone")

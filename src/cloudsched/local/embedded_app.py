@@ -89,8 +89,12 @@ class Embedded:
         """Stop."""
         self.stop()
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Serve a request to the API, or for the page."""
+    def __call__(
+        self, environ: WSGIEnvironment, start_response: StartResponse | None = None, *asgi: object
+    ) -> Iterable[bytes]:
+        """Serve a request to the API, or for the page, as a WSGI application."""
+        if start_response is None or asgi:
+            raise TypeError("FastAPI takes scheduler.asgi(), and lifespan=scheduler.lifespan: this serves WSGI.")
         if self._page is not None and self._page.is_for(environ.get("PATH_INFO", "")):
             return self._page(environ, start_response)
         return self._application(environ, start_response)

@@ -61,7 +61,7 @@ def run_handler(handler: Callable[[Context], object], *, retries: int = 1) -> Ex
     return execution
 
 
-def _raises(error: Exception) -> Callable[[Context], object]:
+def _raises(error: BaseException) -> Callable[[Context], object]:
     def handler(ctx: Context) -> object:
         raise error
 
@@ -146,10 +146,17 @@ def test_a_return_value_that_cannot_be_stored_fails_at_once(answer: object) -> N
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("x"), Speechless(), RecursionError(), Exception("\ud800"), ExceptionGroup("many", [ValueError()])],
+    [
+        ValueError("x"),
+        KeyboardInterrupt(),
+        Speechless(),
+        RecursionError(),
+        Exception("\ud800"),
+        ExceptionGroup("many", [ValueError()]),
+    ],
     ids=lambda error: type(error).__name__,
 )
-def test_any_exception_is_retried_and_recorded(error: Exception) -> None:
+def test_any_exception_is_retried_and_recorded(error: BaseException) -> None:
     """An exception of any kind is one failed attempt, with its class and the end of its traceback."""
     execution = run_handler(_raises(error))
     assert execution.status == "FAILED"

@@ -50,7 +50,7 @@ def test_a_task_follows_and_says_so(call: Call, sim: Simulation) -> None:
 
 
 def test_a_preview_is_where_the_owner_is(call: Call, sim: Simulation) -> None:
-    """It says whom the schedule follows, and where they are; or that it does not know."""
+    """It says whom the schedule follows and where they are, or that nobody knows, and what a clock change moved."""
     unknown = call("POST", "/v1/schedules/preview", {"schedule": AT_NINE, "owner": "ada"}).json
     assert "is not known here" in unknown["assumptions"][0]
     be_in(call, sim, "Asia/Tokyo")
@@ -59,3 +59,6 @@ def test_a_preview_is_where_the_owner_is(call: Call, sim: Simulation) -> None:
         assert shown["occurrences"][0]["local"] == "2027-01-02T09:00:00+09:00"
         assert "It follows ada, who is in Asia/Tokyo." in shown["assumptions"]
         assert "wherever its owner is (Asia/Tokyo)" in shown["description"]
+    gap = {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2027-03-28T02:30:00", "timezone": "Europe/Paris"}}
+    (shown, *_) = call("POST", "/v1/schedules/preview", gap).json["occurrences"]
+    assert shown["local"] == "2027-03-28T03:30:00+02:00"

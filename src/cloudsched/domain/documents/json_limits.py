@@ -14,6 +14,7 @@ import json
 import math
 from collections import deque
 from contextlib import suppress
+from datetime import tzinfo
 from functools import lru_cache, partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -119,9 +120,10 @@ def _require_same(field: str, model: object, kind: Any, made: object) -> None:  
 def _refuse_unknown(value: object) -> NoReturn:
     """Refuse what JSON cannot represent. What only stands for a value says how to get that."""
     describe = getattr(type(value), "describe_misuse", None)
-    raise ValueError(
-        f"Unable to serialize unknown type: {type(value)}" if describe is None else describe(value),
-    )
+    problem = f"Unable to serialize unknown type: {type(value)}"
+    if isinstance(value, type | tzinfo):
+        problem = f"is {value!r}, which has no form in JSON"
+    raise ValueError(problem if describe is None else describe(value))
 
 
 def reject_masked_secrets(field: str, value: object, encoded: object) -> None:

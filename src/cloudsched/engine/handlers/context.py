@@ -575,7 +575,7 @@ class Context(Calls):
 
 def truncate_progress(at: datetime, text: str) -> ProgressNote:
     """Return a progress note, cut to the length that the record keeps."""
-    return ProgressNote(at=at, text=truncate(text, MAX_TEXT))
+    return ProgressNote(at=at, text=truncate(str(text), MAX_TEXT))
 
 
 def truncate_notice(title: str, body: str) -> InboxMessage:
@@ -583,6 +583,6 @@ def truncate_notice(title: str, body: str) -> InboxMessage:
 
     Raises InvalidInput if its body is too large to store.
     """
-    body = escape_surrogates(body)
+    body = escape_surrogates(str(body))
     require_storable("body", body, MAX_CONTENT)
-    return InboxMessage(truncate(title, MAX_TEXT), body)
+    return InboxMessage(truncate(str(title), MAX_TEXT), body)

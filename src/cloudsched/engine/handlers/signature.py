@@ -101,12 +101,12 @@ def read_signature(name: str, function: Callable[..., Any]) -> dict[str, Any]:
         raise Misconfigured(f"Handler {name!r} {_explain_extra_parameters(rest, hints)}")
     if not rest or rest[0].kind in {rest[0].VAR_POSITIONAL, rest[0].VAR_KEYWORD, rest[0].KEYWORD_ONLY}:
         return {**fields, "payload": None}
-    if rest[0].name not in hints:
+    annotation = hints.get(rest[0].name)
+    if annotation in (None, str, int, float, bool):  # a payload is an object
         raise Misconfigured(
             f"Handler {name!r}: annotate {rest[0].name!r} with its pydantic model (or a first parameter with Context)."
         )
 
-    annotation = hints[rest[0].name]
     try:
         adapter = TypeAdapter[Any](annotation)
     except (PydanticUserError, NameError) as error:

@@ -50,10 +50,13 @@ class AnyContext:
 
         def __getattr__(self, name: str) -> NoReturn:
             """Say what to write instead of a name that a context does not have. Trying again cannot help."""
-            near = get_close_matches(name, dir(self))
+            from cloudsched.domain.transitions.task_draft import TaskDraft  # noqa: PLC0415 - needed only for errors
+
+            near = get_close_matches(name, dir(self), cutoff=0.8)
             hint = f"ctx.{near[0]}" if near else "what help(Context) has"
-            if name in {*Task.model_fields, *vars(Task)}:
-                hint = f"ctx.task.{name}"
+            field = TaskDraft.other_names.get(name.replace("_", ""), name)
+            if field in {*Task.model_fields, *vars(Task)}:
+                hint = f"ctx.task.{field}"
             elif name.startswith("log"):
                 hint = "logging.getLogger(__name__).info(…), as everywhere"
             raise Misuse(f"A context has no {name!r}. Write {hint}.")

@@ -133,9 +133,8 @@ def tell(code: str, names: dict[str, Any]) -> str:
 
 
 def test_all_advice_is_in_the_table() -> None:
-    """New advice needs a row, and a row that nothing says any more goes."""
-    texts = find_texts()
-    assert {each for each in texts if VERB.search(each)} - ADVICE == set() == ADVICE - texts
+    """New advice needs a row, or a reason why it is not followed."""
+    assert {each for each in find_texts() if VERB.search(each)} - ADVICE == set()
 
 
 @try_each("advice, mistake, remedy", ROWS)

@@ -262,8 +262,6 @@ def test_without_the_package_holidays_say_what_to_install(sim: Simulation, monke
     """A missing extra names the command that brings it, and nothing is stored."""
     monkeypatch.setitem(sys.modules, "holidays", None)
     with pytest.raises(MissingExtra, match="its extra holidays"):
-        put(sim, "fr", holidays=HolidaySource(country="FR"))
-    with pytest.raises(MissingExtra):
         sim.app.put_calendar("fr", holidays={"country": "FR"})
     with pytest.raises(NotFound):
         calendars_of(sim).get("fr", SYSTEM_OWNER)

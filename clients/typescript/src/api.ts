@@ -1926,8 +1926,7 @@ export interface QueuedTask {
   taskId: string;
   owner: string;
   handler: string;
-  /** None if the task has left the queue meanwhile. */
-  title?: string;
+  title: string;
   /** The skill that it requires. */
   skill?: string;
   priority: Priority;

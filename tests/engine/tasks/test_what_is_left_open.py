@@ -217,3 +217,14 @@ def test_a_secret_as_text_is_told(app: App, name: str) -> None:
     assert "hunter2" not in str(told)
     many = {f"a{number}_{name}": "x" for number in range(2_000)}
     assert len(app.create(owner="ada", handler="any", payload=many).assumed) < 100
+
+
+@pytest.mark.parametrize(
+    ("more", "is_told"), [({}, True), ({"delivery_channels": []}, False), ({"owner": "system"}, False)]
+)
+def test_a_reminder_that_is_sent_to_nobody_says_so(app: App, more: dict[str, Any], is_told: bool) -> None:  # noqa: FBT001 - a case
+    """It has no channel. Whoever means that gives an empty list; what belongs to nobody tells nobody."""
+    app.handler("remind", draft="A reminder")(lambda: "Tea")
+    for fields in ({"handler": "remind", "payload": {}}, {"category": "REMINDER"}):
+        told = [each for each in create(app, **fields, **more).assumed if 'give delivery_channels=["WEB"]' in each]
+        assert bool(told) == is_told

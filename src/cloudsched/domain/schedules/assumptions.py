@@ -44,12 +44,12 @@ def note_assumptions() -> Iterator[Notes]:
         _notes.reset(token)
 
 
-def note(assumptions: Iterable[str], language: str) -> None:
+def note(assumptions: Iterable[str], language: str = "") -> None:
     """Note what a reading has assumed, one sentence each, if a caller collects them."""
     notes = _notes.get()
     if notes is not None:
         notes.assumed += assumptions
-        notes.language = language
+        notes.language = language or notes.language
 
 
 def forget_assumptions() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.json_limits import (
     MAX_CONTEXT,
     MAX_EXPANSION,
@@ -13,6 +14,7 @@ from cloudsched.domain.documents.json_limits import (
     require_storable,
     stored_size,
 )
+from cloudsched.domain.schedules.assumptions import note
 from cloudsched.domain.transitions.run_records import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.engine.handlers.user_access import require_user_access
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 _CHECKS: Final = [row for feature in FEATURES for row in feature.draft_checks]
 
 
-def validate_draft(
+def validate_draft(  # noqa: C901 - one check after the other, in the calls that a creation may take
     draft: TaskDraft,
     registry: Registry,
     retention: timedelta | None,
@@ -69,6 +71,11 @@ def validate_draft(
         if handler.estimate is not None and not faults:
             defaults |= handler.estimate(draft)
     completed = _add_defaults(draft, task_id, defaults)
+    if changed is None and draft.owner != SYSTEM_OWNER and "delivery_channels" not in completed.model_fields_set:
+        tells = draft.category is not Category.OTHERS or (handler is not None and handler.draft is not None)
+        if tells and not draft.on_completion:
+            hint = 'give delivery_channels=["WEB"] for the inbox ("deliveryChannels" in JSON)'
+            note([f"No channel was given, so its result is sent to nobody: {hint}."])
     for row in _CHECKS:
         if any(getattr(completed, name) for name in row.concerns):
             with faults:

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -153,8 +152,8 @@ class _PydanticAiSteps(AbstractCapability[Any]):  # type: ignore[misc] # Pydanti
         handler: Callable[[Any], Awaitable[Any]],
     ) -> Any:
         name = ctx.agent.name if ctx.agent is not None and ctx.agent.name else "agent"
-        durable = _StepModel(request_context.model, name, self._waking)
-        return await handler(dataclasses.replace(request_context, model=durable))
+        request_context.model = _StepModel(request_context.model, name, self._waking)
+        return await handler(request_context)
 
     async def wrap_tool_execute(
         self,

@@ -131,8 +131,12 @@ If the person needs to know nothing of it, answer exactly {SILENCE}, and nobody 
         if not call_id:
             raise WorkflowError(f"A call of {tool} has no id. Let the model, or what connects it, give it one.")
         name = f"{tool}-{_digest(call_id)}"
-        event = self._name_event(tool, call_id, answered)
-        present = AgentCall(self.ctx.task.id, self.ctx.execution_id, event, f"{self.key} {name}")
+        present = AgentCall(
+            self.ctx.task.id,
+            self.ctx.execution_id,
+            self._name_event(tool, call_id, answered),
+            f"{self.key} {name}",
+        )
 
         async def use() -> T:
             with serving(present):

@@ -118,6 +118,7 @@ class InvalidInput(CloudschedError):
         """Return the same error, without its others, as that of a part of a request."""
         moved = copy(self)
         InvalidInput.__init__(moved, f"{place}.{self.field}", self.problem, self.hint)
+        moved.path = self.path and (*place.split("."), *self.path)
         moved.others = ()
         return moved
 

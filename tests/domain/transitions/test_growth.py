@@ -189,7 +189,7 @@ def validate(**more: Any) -> TaskDraft:
     texts = {"id": "x" * 128, "owner": "🕰" * 128, "title": "🕰" * 500, "handler": "🕰" * 200}
     given: dict[str, Any] = {**texts, "payload": {"n": [1] * 65_530}, "pull": {"queue": "q" * 64, "skill": "s" * 64}}
     given |= {"schedule": Schedule(rrule=RULE, dtstart="2027-01-01T09:00:00"), "retry": RetryPolicy(jitter=0.123456789)}
-    given |= {"retention": 9_999.999_999, "expected_duration": 3_599.999_999}
+    given |= {"retention": timedelta(seconds=9_999.999_999), "expected_duration": 3_599.999_999}
     given |= {"query_per_execution": 99_999.999_999, "tokens_per_execution": 99_999.999_999}
     return validate_draft(TaskDraft.of(**given | more), Registry(), None, Requesters.SERVERS)
 

@@ -554,7 +554,13 @@ class AgentTools:
             return []
         path = f"/v1/inboxes/{quote(self._caller.owner, safe='')}/messages"
         listing = Listing(path, "messages", {"awaited": "true"}, reader(Message))
-        asked, _ = await self._client.run_flow_async(listing.fetch(None))
+        asked: list[Message] = []
+        token = None
+        for _ in range(MOST_PAGES):
+            page, token = await self._client.run_flow_async(listing.fetch(token))
+            asked += page
+            if token is None or len(asked) >= PAGE:
+                break
         return [
             {
                 "id": each.task_id,

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SKIPPED_TOGETHER: Final = "Runs that were skipped together are counted when the first of them was due."
 """What a page says beside counts of what was skipped. One record may cover days."""
 
 
-def write_count(count: int, one: str, many: str, *, is_at_least: object = False) -> str:
-    """Return a number of items, such as ``at least 10,000 tasks``."""
+def write_count(count: int | Mapping[str, Any], one: str, many: str, *, is_at_least: object = False) -> str:
+    """Return a number of items, or a `Count` of the API, such as ``at least 10,000 tasks``."""
+    if not isinstance(count, int):
+        return write_count(count["value"], one, many, is_at_least=count["atLeast"])
     noun = one if count == 1 else many
     return f"{only_if(is_at_least, 'at least ')}{count:,} {noun}"
 

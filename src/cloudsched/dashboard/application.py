@@ -120,7 +120,7 @@ class Dashboard:
     ) -> Response:
         match endpoint:
             case "static":
-                return serve_file(arguments["name"], request)
+                return serve_file(arguments["name"])
             case "changes":
                 return self._report_changes(request)
             case "export":

@@ -95,7 +95,7 @@ class SignIn:
                 return self._ask(request, _NOT_KEPT)
             return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": f"./{_find_way_back(request)}"})
         if request.path.startswith("/static/"):
-            return serve_file(request.path.removeprefix("/static/"), request)
+            return serve_file(request.path.removeprefix("/static/"))
         if page is None:
             return self._ask(request, "Who are you?")
         response = page.respond(request)

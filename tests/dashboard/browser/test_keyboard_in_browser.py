@@ -95,29 +95,6 @@ def test_single_keys_are_off_while_typing_and_can_be_switched_off(visitor: Visit
     assert page.evaluate("document.activeElement === document.body")
 
 
-def test_marks_of_the_calendar_are_one_tab_stop_a_day(tour: Visitor) -> None:
-    """Arrows move from mark to mark in a day; Tab goes to the next day, on screens of all widths."""
-    page = tour.go("calendar?week=2027-03-22&tz=UTC")
-    marks = page.locator(".week svg a")
-    assert marks.count() > 7
-    stops = """() => [...document.querySelectorAll('.week svg.c')]
-        .map(row => [...row.querySelectorAll('a')].filter(each => each.checkVisibility()))
-        .filter(shown => shown.length)
-        .map(shown => shown.filter(each => !each.hasAttribute('tabindex')).length)"""
-    for width in (700, 1000, 1280, 1440):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert set(page.evaluate(stops)) == {1}, f"{width} px"
-    row = page.locator(".week > li", has=page.locator("svg a:nth-of-type(2)")).first
-    row.locator("svg a").first.focus()
-    first = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    page.keyboard.press("ArrowRight")
-    second = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    assert second
-    assert second != first
-    page.keyboard.press("ArrowLeft")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == first
-
-
 def test_keys_tick_rows(tour: Visitor, site: Site) -> None:
     """`x` ticks the row that has the focus and unticks it again, with Shift all from the last ticked one up to here."""
     for number in range(4):

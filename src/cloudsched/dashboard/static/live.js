@@ -84,39 +84,31 @@ export function fail(what = "") {
   if (every) schedule(wait * 1000);
 }
 
-// Goes somewhere only if there is an answer to be had: the browser's own page of errors would take the place of this one.
-export async function reach(go, isForm) {
+// Does what needs an answer, and says what came of it if there is none. Returns whether it was done.
+async function attempt(work, what) {
   const busy = setTimeout(setBusy, BUSY_AFTER, true);
   try {
-    await askForNews();
-    go();
+    await work();
+    return true;
   } catch {
-    fail(`What you chose was not opened${isForm ? ", and nothing was sent" : ""}: this page is kept.`);
+    fail(`${what}: this page is kept.`);
+  } finally {
     clearTimeout(busy);
     setBusy(false);
   }
 }
 
+const UNOPENED = "What you chose was not opened";
+
+// Goes somewhere only if there is an answer to be had: the browser's own page of errors would take the place of this one.
+export const reach = (go, isForm) => attempt(() => askForNews().then(go), isForm ? `${UNOPENED}, and nothing was sent` : UNOPENED);
+
+// Shows another part of the same page, whose address is already here.
+export const follow = () => attempt(() => fetchPage({ isAsked: true }), UNOPENED);
+
 export async function refresh() {
   cursor = null;
   await lookNow();
-}
-
-// Shows another part of the same page, whose address is already here. Returns whether it was shown.
-export async function follow() {
-  const busy = setTimeout(setBusy, BUSY_AFTER, true);
-  let isShown = true;
-  try {
-    const asked = address();
-    const text = await (await ask(asked)).text();
-    if (asked === address()) show(text, { isAsked: true });
-  } catch {
-    isShown = false;
-    fail("What you chose was not opened: this page is kept.");
-  }
-  clearTimeout(busy);
-  setBusy(false);
-  return isShown;
 }
 
 async function ask(url) {
@@ -125,10 +117,10 @@ async function ask(url) {
   return response;
 }
 
-async function fetchPage() {
+async function fetchPage(how) {
   const asked = address();
   const text = await (await ask(asked)).text();
-  if (asked === address()) show(text);
+  if (asked === address()) show(text, how);
 }
 
 export async function submit(form, button) {

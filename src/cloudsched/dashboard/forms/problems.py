@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.dashboard.forms.payload_schema import AS_JSON, OTHERS
+from cloudsched.dashboard.forms.fields import PAYLOAD, Again
 from cloudsched.errors import (
     CloudschedError,
     Forbidden,
@@ -18,7 +18,9 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
+
+    from cloudsched.dashboard.api import Json
 
 
 class FormProblem(NamedTuple):
@@ -74,23 +76,29 @@ def _name_fault(error: CloudschedError) -> str:
     return str(error)
 
 
-def place_error(field: str, names: Iterable[str]) -> str:
-    """Return the form's field of an error of the API: that with the longest common path. Empty if there is none."""
-    fitting = [name for name in names if f"{field}.".startswith(f"{_path(name)}.")]
-    return max(fitting, key=lambda name: len(_path(name)), default="")
+_KNOWN: Final = {"retry": "retries", "retry.maxRetries": "retries", "schedule.timezone": "timezone"}
+"""The form's names for fields that the API calls otherwise."""
 
 
-def _path(name: str) -> str:
-    return name.removesuffix(AS_JSON).removesuffix(OTHERS)
-
-
-def place_faults(error: InvalidInput, names: Sequence[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the problems by the form's fields, without the paths. Under "" are those that belong to none."""
+def place_faults(error: InvalidInput, names: Sequence[str]) -> dict[str, str]:
+    """Return the problems by the form's fields, and under "" those of none. A part of a field is named by its path."""
     told: dict[str, list[str]] = {}
     for each in error.faults:
-        name = place_error((known or {}).get(each.field, each.field), names)
+        field = _KNOWN.get(each.field, each.field)
+        name = field if field in names else field.partition(".")[0]
         said = str(each.args[0])
-        if name:
+        if name == field and name in names:
             said = said.removeprefix(f"{each.field}: ")
-        told.setdefault(name, []).append(said)
+        told.setdefault(name if name in names else "", []).append(said)
     return {name: "; ".join(said) for name, said in told.items()}
+
+
+def refuse(answer: Json, error: CloudschedError, options: tuple[str, ...] = ()) -> Again:
+    """Show a form that the API has refused again: what is said stands at its fields, or above them all."""
+    problem = describe_problem(error)
+    if isinstance(error, InvalidInput):
+        told = place_faults(error, (*options, PAYLOAD))
+        rest = told.pop("", "")
+        if told:
+            return Again({**answer, "errors": {**answer.get("errors", {}), **told}, "error": rest}, problem.status)
+    return Again({**answer, "error": str(problem)}, problem.status)

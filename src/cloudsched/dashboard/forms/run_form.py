@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.forms.fields import Again, Submitted, make_fields, read_key
-from cloudsched.dashboard.forms.payload_schema import read_schema
-from cloudsched.dashboard.forms.payload_texts import ABSENT, read_value, write_texts
-from cloudsched.dashboard.forms.refusal import refuse
+from cloudsched.dashboard.forms.fields import (
+    PAYLOAD,
+    Again,
+    Submitted,
+    make_payload,
+    read_key,
+    read_payload,
+    write_payload,
+)
+from cloudsched.dashboard.forms.problems import refuse
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -39,7 +45,7 @@ def fetch(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
         payload = {}
         if answer["schema"] is None:
             raise InvalidInput("", f"The event {event!r} has no form.", "Answer it on the task's page.")
-    return {**answer, "texts": write_texts(read_schema(answer["schema"]), payload)}
+    return {**answer, "texts": {PAYLOAD: write_payload(payload)}}
 
 
 def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: str = "") -> Submitted | Again:
@@ -47,14 +53,10 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: 
     answer = fetch(api, visit, task_id, event)
     answer |= {"texts": dict(texts), "key": read_key(texts) or answer["key"]}
     errors: dict[str, str] = {}
-    slot = read_schema(answer["schema"])
-    payload = read_value(slot, texts, errors)
+    content: Json = {"payload": read_payload(texts, errors)}
     if errors:
         return Again({**answer, "errors": errors}, 400)
 
-    content: Json = {"payload": payload}
-    if payload is ABSENT:
-        content["payload"] = {}
     headers = {"Idempotency-Key": answer["key"]}
     try:
         if event:
@@ -68,7 +70,7 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: 
             return Again({**answer, "isChecked": True})
         api.post(path, content, headers=headers)
     except CloudschedError as error:
-        return refuse(answer, error, slot)
+        return refuse(answer, error)
     return Submitted(f"tasks/{task_id}", "trigger")
 
 
@@ -83,5 +85,5 @@ def build(answer: Json, _visit: Visit) -> Json:
         "isChecked": False,
         **answer,
         "title": title,
-        "payload": make_fields(read_schema(answer["schema"]), answer["texts"], answer.get("errors", {})),
+        "payload": make_payload(answer["schema"], answer["texts"], answer.get("errors", {})),
     }

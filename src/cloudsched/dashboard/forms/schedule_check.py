@@ -51,7 +51,7 @@ def _ask(ask: Callable[[], Json], errors: dict[str, str]) -> Json | None:
     except NotFound:  # an owner whom the caller may not see: the task's own request refuses it
         return None
     except InvalidInput as error:
-        told = place_faults(error, ("schedule", "timezone"), {"schedule.timezone": "timezone"})
+        told = place_faults(error, ("schedule", "timezone"))
         readings = error.readings
         if readings and "timezone" in told:  # they are not in the zone that is meant
             told.pop("schedule", None)

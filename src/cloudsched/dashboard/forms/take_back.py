@@ -14,9 +14,6 @@ from cloudsched.dashboard.forms.task_options import (
     drop_defaults,
     name_option,
     read_before,
-    read_changes,
-    write_before,
-    write_options,
 )
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.domain.documents.verbs import Action
@@ -57,8 +54,7 @@ def is_so(task: Json, name: str, value: Any) -> bool:  # noqa: ANN401 - any JSON
     """Return whether a task has a previous value already."""
     if name == "schedule":
         return bool(drop_defaults(value) == drop_defaults(task["schedule"]))
-    now = write_options(task)
-    return all(now.get(field) == text for field, text in write_before(name, value).items())
+    return (task.get(name) or None) == (value or None)
 
 
 def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, number: int) -> Submitted | Again:
@@ -66,20 +62,15 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, number:
     answer = fetch(api, visit, task_id, number)
     if texts.get("shown") != answer["shown"]:
         return Again({**answer, "error": _CHANGED}, 412)
-    task = answer["task"]
-    before = write_options(task)
-    for name, value in answer["values"].items():
-        before |= write_before(name, value)
-    content = read_changes(before, task, {})
     try:
-        if content:
-            api.patch(task_path(task_id), content, etag=answer["etag"])
+        if answer["values"]:
+            api.patch(task_path(task_id), answer["values"], etag=answer["etag"])
     except PreconditionFailed:
         return Again({**fetch(api, visit, task_id, number), "error": _CHANGED}, 412)
     except CloudschedError as error:
         problem = describe_problem(error)
         return Again({**answer, "error": str(problem)}, problem.status)
-    return Submitted(f"tasks/{task_id}", "taken-back" if content else "same")
+    return Submitted(f"tasks/{task_id}", "taken-back" if answer["values"] else "same")
 
 
 def build(answer: Json, visit: Visit) -> Json:

@@ -11,10 +11,16 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.forms.fields import Again, Submitted, make_fields, read_key
-from cloudsched.dashboard.forms.payload_schema import PayloadField, read_schema
-from cloudsched.dashboard.forms.payload_texts import ABSENT, read_value, write_texts
-from cloudsched.dashboard.forms.refusal import refuse
+from cloudsched.dashboard.forms.fields import (
+    PAYLOAD,
+    Again,
+    Submitted,
+    make_payload,
+    read_key,
+    read_payload,
+    write_payload,
+)
+from cloudsched.dashboard.forms.problems import refuse
 from cloudsched.dashboard.forms.schedule_check import (
     build_check,
     check_change,
@@ -42,7 +48,6 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
-_PAYLOAD: Final = "payload"
 _TRIES: Final = 3
 """How often an edit begins again, because somebody has changed the task between two of its requests."""
 
@@ -63,11 +68,7 @@ def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | A
     answer = _describe_new(api, handler, _choose_reading(texts))
     answer["key"] = read_key(texts) or answer["key"]
     errors: dict[str, str] = {}
-    content = {"handler": handler, **read_new(answer["texts"], errors)}
-    slot = _find_slot(answer)
-    payload = read_value(slot, answer["texts"], errors)
-    if payload is not ABSENT:
-        content[_PAYLOAD] = payload
+    content = {"handler": handler, **read_new(answer["texts"], errors), PAYLOAD: read_payload(answer["texts"], errors)}
     answer |= {"errors": errors, "preview": check_schedule(api, content, errors)}
     if errors:
         return Again(answer, 400)
@@ -81,7 +82,7 @@ def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | A
         problem = "This form has already created a task with other content. Send it again to create another one."
         return Again({**answer, "key": uuid.uuid4().hex, "error": problem}, 422)
     except CloudschedError as error:
-        return refuse(answer, error, slot, NAMES)
+        return refuse(answer, error, NAMES)
     return Submitted(f"tasks/{task['id']}", "create")
 
 
@@ -101,7 +102,7 @@ def _describe_task(api: Api, visit: Visit, task: Json, etag: str) -> Json:
     now = {
         **write_options(task),
         "schedule": write_words(api, task, visit.now),
-        **write_texts(_find_slot(answer), task.get("payload", {})),
+        PAYLOAD: write_payload(task.get(PAYLOAD)),
     }
     base = json.dumps({name: _digest(text) for name, text in sorted(now.items())})
     return {**answer, "now": now, "base": base}
@@ -122,11 +123,10 @@ def send_edit(  # noqa: PLR0911 - one end for each of what may be wrong
         return Again({**answer, "conflicts": conflicts, "texts": {**answer["texts"], **untouched}}, 412)
 
     errors: dict[str, str] = {}
-    slot = _find_slot(answer)
-    content = {
-        **read_changes(answer["texts"], task, errors, answer["now"]["schedule"]),
-        **_read_payload_change(slot, answer, errors),
-    }
+    content = read_changes(answer["texts"], task, errors, answer["now"]["schedule"])
+    before, after = task.get(PAYLOAD, {}), read_payload(answer["texts"], errors)
+    if after != before:
+        content[PAYLOAD] = _name_emptied(before, after)
     try:
         answer |= {"errors": errors, "preview": check_change(api, task, content, errors)}
         if errors:
@@ -138,21 +138,11 @@ def send_edit(  # noqa: PLR0911 - one end for each of what may be wrong
             api.patch(task_path(task_id), content, etag=etag)
     except PreconditionFailed as error:  # changed between these two requests: as if it had been changed before
         if not tries:
-            return refuse(answer, error, slot, NAMES)
+            return refuse(answer, error, NAMES)
         return send_edit(api, visit, texts, task_id, tries - 1)
     except CloudschedError as error:
-        return refuse(answer, error, slot, NAMES)
+        return refuse(answer, error, NAMES)
     return Submitted(f"tasks/{task_id}", "edit" if content else "same")
-
-
-def _read_payload_change(slot: PayloadField, answer: Json, errors: dict[str, str]) -> Json:
-    """Return the payload of the form with null for what it has emptied. Empty if the form has not changed it."""
-    if _payload_of(answer["texts"]) == _payload_of(answer["now"]):
-        return {}
-    payload = read_value(slot, answer["texts"], errors)
-    if payload is ABSENT:
-        payload = {}
-    return {_PAYLOAD: _name_emptied(answer["task"].get(_PAYLOAD, {}), payload)}
 
 
 def _name_emptied(before: Any, after: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -160,14 +150,6 @@ def _name_emptied(before: Any, after: Any) -> Any:  # noqa: ANN401 - any JSON
     if not isinstance(before, dict) or not isinstance(after, dict):
         return after
     return {**dict.fromkeys(before), **{name: _name_emptied(before.get(name), value) for name, value in after.items()}}
-
-
-def _payload_of(texts: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: text.replace("\r\n", "\n")
-        for name, text in texts.items()
-        if text and (name == _PAYLOAD or name.startswith((f"{_PAYLOAD}.", f"{_PAYLOAD}:")))
-    }
 
 
 def _find_conflicts(texts: Mapping[str, str], now: Mapping[str, str], base: str) -> list[tuple[str, str | None, str]]:
@@ -197,12 +179,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _find_slot(answer: Json) -> PayloadField:
-    """Return the slots of the payload of the chosen handler."""
-    schemas = {each["name"]: each.get("payloadSchema") for each in answer["handlers"]}
-    return read_schema(schemas.get(answer["handler"]))
-
-
 def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:
     """Return the texts with the chosen one of several meanings of the schedule's words. Its last part is its zone."""
     chosen = texts.get("choose")
@@ -228,6 +204,7 @@ def build(answer: Json, visit: Visit) -> Json:
     errors = answer.get("errors", {})
     task: Json | None = answer.get("task")
     is_new = task is None
+    schemas = {each["name"]: each.get("payloadSchema") for each in answer["handlers"]}
     zones = [texts.get("timezone"), visit.own_zone, visit.zone.key, "UTC", OWNER_ZONE]
     suggested = tuple(dict.fromkeys(filter(None, zones)))
     names = tuple(name for name in NAMES if name not in MORE)
@@ -239,7 +216,7 @@ def build(answer: Json, visit: Visit) -> Json:
         **answer,
         "title": "New task" if task is None else f"Edit {task['title']}",
         "words": "" if task is None else describe_schedule(task["schedule"], visit.now),
-        "payload": make_fields(_find_slot(answer), texts, errors),
+        "payload": make_payload(schemas.get(answer["handler"]), texts, errors),
         "options": make_options(names, texts, errors, suggested, is_new=is_new),
         "more": make_options(more, texts, errors, suggested, is_new=is_new),
         "isMoreOpen": any(name in errors or (is_new and texts.get(name)) for name in more),

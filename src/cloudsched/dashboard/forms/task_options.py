@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.dashboard.forms.fields import Field, SelectOption, choose, field_id
+from cloudsched.dashboard.forms.fields import Field, SelectOption, choose
 from cloudsched.dashboard.words import split_words
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
@@ -130,7 +130,7 @@ def read_new(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
     return content
 
 
-_TAKEN_BACK: Final = {"catchUp": ("catchUp", "mode"), "retry": ("retries", "maxRetries")}
+_PARTS: Final = {"catchUp": ("catchUp", "mode"), "retry": ("retries", "maxRetries")}
 """Fields of a task of which the form has only a part, each with the form's field and the part."""
 _EMPTY_BEFORE: Final = frozenset({"labels", "deliveryChannels", "lockKey", "until", "maxRuns", *_MONTHLY})
 """Fields whose previous value a history leaves out only if it was empty."""
@@ -143,40 +143,25 @@ def read_before(fields: Iterable[Json]) -> tuple[dict[str, Any], list[str]]:
     for each in fields:
         name = each["field"]
         before = each.get("before")
-        if before is None and name in _EMPTY_BEFORE and each.get("after"):
-            before = '""'
-        if before is not None and write_before(name, json.loads(before)):
+        if before is not None and name in {*NAMES, *_PARTS}:
             values[name] = json.loads(before)
+        elif name in _EMPTY_BEFORE and each.get("after"):
+            values[name] = None
         else:
             left.append(name)
     return values, left
 
 
-def write_before(name: str, value: Any) -> dict[str, str]:  # noqa: ANN401 - any JSON
-    """Return the previous value of a field as the form's texts. Empty if the form does not have it."""
-    if name == "schedule":
-        zone = write_zone(value, value.get("timezone", "UTC"))
-        return {"schedule": write_schedule(value), "timezone": zone}
-    if name in _TAKEN_BACK and isinstance(value, dict):
-        field, part = _TAKEN_BACK[name]
-        return {field: str(value.get(part, ""))}
-    if name not in NAMES:
-        return {}
-    if isinstance(value, list):
-        return {name: "\n".join(map(str, value))}
-    return {name: str(value)}
-
-
 def name_option(name: str) -> str:
     """Return the name of a field of a task, as the form has it."""
-    field, _ = _TAKEN_BACK.get(name, (name, ""))
+    field, _ = _PARTS.get(name, (name, ""))
     label = _LABELS.get(field) or split_words(field).capitalize()
     return label.partition(":")[0]
 
 
 def describe_option(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON
     """Return the value of a field of a task in words, a choice as the form words it, and an object as its parts."""
-    field, part = _TAKEN_BACK.get(name, (name, ""))
+    field, part = _PARTS.get(name, (name, ""))
     if isinstance(value, dict) and part in value:
         value = value[part]
     if isinstance(value, dict):
@@ -288,7 +273,6 @@ def make_options(
         fields.append(
             Field(
                 name,
-                field_id(name),
                 _LABELS[name],
                 _CONTROLS.get(name, "input"),
                 text,

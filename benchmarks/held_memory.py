@@ -179,7 +179,7 @@ def soak(seconds: float) -> None:
                 app.create(handler=kinds[number % 3])
                 number += 1
                 if number % 500 == 0:
-                    waiting = search.count_open(everybody, ExecutionStatus.SUSPENDED, number)
+                    waiting = search.count_open(everybody, ExecutionStatus.SUSPENDED, number).value
                     print(f"{passed:6.0f} s  {number:7,} runs  {waiting:7,} wait  {resident_mb():7.1f} MB", flush=True)
                     if number == CACHES_FULL:
                         found.append((waiting, held_mb()))
@@ -187,7 +187,7 @@ def soak(seconds: float) -> None:
                 time.sleep(0.002)
         print(f"{number:,} runs in {seconds:.0f} s, {threading.active_count()} threads")
         for few, before in found:
-            many, after = search.count_open(everybody, ExecutionStatus.SUSPENDED, number), held_mb()
+            many, after = search.count_open(everybody, ExecutionStatus.SUSPENDED, number).value, held_mb()
             grown = (after - before) / (many - few) * 1000
             print("Without what the C library keeps free for what comes:")
             print(f"{before:.1f} MB with {few:,} that wait, {after:.1f} MB with {many:,}: {grown:+.2f} MB per 1,000")

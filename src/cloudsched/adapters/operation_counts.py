@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
+    from cloudsched.domain.responses.count import Count
     from cloudsched.domain.transitions.commit import Commit, LinkedWrite
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
@@ -67,6 +68,10 @@ def _read_page(page: Page[object], *_: object, **__: object) -> Mapping[str, int
 
 def _read_thousands(count: int, *_: object, **__: object) -> Mapping[str, int]:
     return {"reads": max(1, -(-count // 1000))}
+
+
+def _read_count(count: Count, *_: object, **__: object) -> Mapping[str, int]:
+    return _read_thousands(count.value)
 
 
 def _read_parts(counts: Sequence[RunCounts], *_: object) -> Mapping[str, int]:
@@ -137,10 +142,10 @@ RECORDS: Final[Mapping[str, Cost]] = {
 }
 SEARCH: Final[Mapping[str, Cost]] = {
     "count_created_since": _read_thousands,
-    "count_offers": _read_thousands,
-    "count_open": _read_thousands,
+    "count_offers": _read_count,
+    "count_open": _read_count,
     "count_runs": _read_parts,
-    "count_tasks": _read_thousands,
+    "count_tasks": _read_count,
     "count_unfinished": _read_thousands,
     "find_last_change": _ONE_READ,
     "get_name_match": _FREE,

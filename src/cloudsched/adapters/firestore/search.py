@@ -38,6 +38,7 @@ from cloudsched.domain.documents.run_counts import (
     covers_at_least,
 )
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.responses.count import Count
 from cloudsched.engine.ports.search import (
     MAX_GROUPS,
     OMITTED_FIELDS,
@@ -407,12 +408,10 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
 
         return list_keys(find_next, limit=limit, prefix=prefix, after=after)
 
-    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
-        """Return how many offers there are under a queue key, at most `up_to`."""
-        return self._count(
-            build_offer_listing((queue_key,), owner, self._shards.find_for_offers(owner)),
-            up_to,
-        )
+    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> Count:
+        """Return how many offers there are under a queue key, counted up to `up_to`."""
+        listing = build_offer_listing((queue_key,), owner, self._shards.find_for_offers(owner))
+        return Count.up_to(self._count(listing, up_to), up_to)
 
     @override
     def _list_finished(self, query: ExecutionQuery, *, is_failure: bool) -> FirestoreListing:

@@ -20,6 +20,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.name_words import NameMatch
 from cloudsched.domain.documents.run_counts import CountedAs, GroupCount, RunCounts
 from cloudsched.domain.documents.task import Task, Trouble
+from cloudsched.domain.responses.count import Count
 from cloudsched.engine.ports.search import (
     MAX_GROUPS,
     OMITTED_FIELDS,
@@ -354,7 +355,7 @@ class SqliteSearch(ListingSearch[SqliteListing]):
         """Return how many of the owner's tasks have not ended, at most `up_to`."""
         return min(
             up_to,
-            sum(self.count_tasks(TaskQuery(owner, each), up_to) for each in UNFINISHED_STATUSES),
+            sum(self.count_tasks(TaskQuery(owner, each), up_to).value for each in UNFINISHED_STATUSES),
         )
 
     def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
@@ -472,12 +473,12 @@ class SqliteSearch(ListingSearch[SqliteListing]):
 
         return list_keys(find_next, limit=limit, prefix=prefix, after=after)
 
-    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
-        """Return how many offers there are under a queue key, at most `up_to`."""
+    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> Count:
+        """Return how many offers there are under a queue key, counted up to `up_to`."""
         mine, values = _of_owner(owner)
         offers = f"SELECT 1 FROM offers WHERE queue_key = ?{mine} LIMIT ?"
         rows = self._database.read(f"SELECT count(*) FROM ({offers})", (queue_key, *values, up_to))
-        return int(rows[0][0])
+        return Count.up_to(rows[0][0], up_to)
 
 
 def _of_owner(owner: str | None) -> tuple[str, tuple[str, ...]]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus
     from cloudsched.domain.documents.name_words import NameMatch
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
+    from cloudsched.domain.responses.count import Count
 
 
 def read_filters(query: object, model: type[WireModel]) -> None:
@@ -292,8 +293,8 @@ class CountStore(Protocol):
     * Executions of deliveries and of deleted tasks are in no count across tasks, once the latter are purged.
     """
 
-    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
-        """Return how many tasks match, at most `up_to`. Those that are being deleted may be counted, too."""
+    def count_tasks(self, query: TaskQuery, up_to: int) -> Count:
+        """Return how many tasks match, counted up to `up_to`. Those that are being deleted may be counted, too."""
         ...
 
     def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
@@ -319,8 +320,8 @@ class CountStore(Protocol):
         """
         ...
 
-    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
-        """Return how many items `list_open` has, at most `up_to`."""
+    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> Count:
+        """Return how many items `list_open` has, counted up to `up_to`."""
         ...
 
     def count_unfinished(self, owner: str, up_to: int) -> int:
@@ -334,8 +335,8 @@ class CountStore(Protocol):
         """Return how many of the owner's tasks were created after an instant, at most `up_to`."""
         ...
 
-    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
-        """Return how many offers there are under a queue key (of an owner), at most `up_to`."""
+    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> Count:
+        """Return how many offers there are under a queue key (of an owner), counted up to `up_to`."""
         ...
 
 

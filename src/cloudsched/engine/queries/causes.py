@@ -98,9 +98,9 @@ class Causes:
         for handler in self._list_unknown(now):
             count = self._store.search.count_tasks(TaskQuery(owner, TaskStatus.ACTIVE, handler), MAX_COUNT)
             if count:
-                waiting = f"{count:,} task{'' if count == 1 else 's'}"
+                waiting = f"{count.value:,} task{'' if count.value == 1 else 's'}"
                 found = say_unknown_handler(handler, waiting)
-                yield _make_cause(found, subject=handler, count=count, is_at_least=count >= MAX_COUNT)
+                yield _make_cause(found, subject=handler, count=count.value, is_at_least=count.at_least)
         for find in self._features:
             yield from find(owner)
 

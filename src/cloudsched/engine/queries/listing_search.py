@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.responses.count import Count
 from cloudsched.engine.ports.search import (
     ExecutionQuery,
     TaskQuery,
@@ -77,12 +78,12 @@ class ListingSearch(ABC, Generic[L]):
         query = identify_executions(task_id)
         return self._fetch_executions(task_id, query, limit, start_before(query, before, page_token))
 
-    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
-        """Return how many tasks match, at most `up_to`."""
+    def count_tasks(self, query: TaskQuery, up_to: int) -> Count:
+        """Return how many tasks match, counted up to `up_to`."""
         refuse_count(query.looked_for)
-        return self._count(self._list_tasks(query), up_to)
+        return Count.up_to(self._count(self._list_tasks(query), up_to), up_to)
 
-    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
-        """Return how many tasks have an open run of this status, at most `up_to`."""
+    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> Count:
+        """Return how many tasks have an open run of this status, counted up to `up_to`."""
         refuse_count(query.find_looked_for(is_open=True))
-        return self._count(self._list_open(query, status), up_to)
+        return Count.up_to(self._count(self._list_open(query, status), up_to), up_to)

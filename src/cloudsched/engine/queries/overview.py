@@ -164,11 +164,11 @@ class Overview:
         hours = search.count_runs(mine, edges)
         return OverviewCounts(
             counted_at=now,
-            tasks=tasks,
-            open=opened,
+            tasks={status: count.value for status, count in tasks.items()},
+            open={status: count.value for status, count in opened.items()},
             hours=_to_parts(edges, hours),
-            due_soon=due_soon,
-            at_least=tuple(str(name) for name, count in counted if count >= self._most),
+            due_soon=due_soon.value,
+            at_least=tuple(str(name) for name, count in counted if count.at_least),
             overdue_since=next((at for at, _ in overdue[0]), None),
             needs=tuple(self._count_needs(owner, overdue)),
             late_starts=self._list_late(replace(mine, since=edges[0], until=edges[-1], is_late=True)),
@@ -210,8 +210,8 @@ class Overview:
         titles = {each.task.id: each.task.title for each in self._store.load_many(oldest)}
         return NeedCount(
             cause=cause,
-            count=count,
-            is_at_least=count >= self._most,
+            count=count.value,
+            is_at_least=count.at_least,
             oldest=min((each.first for each in groups), default=None),
             groups=tuple(
                 NeedGroup(

@@ -385,8 +385,8 @@ class BatchChanges:
         for query in queries:
             if self._is_indexed(change, query, now):
                 count = self._store.search.count_tasks(query, self._most)
-                tally.count += max(0, count - self._count_batches(query))
-                tally.is_at_least |= count >= self._most
+                tally.count += max(0, count.value - self._count_batches(query))
+                tally.is_at_least |= count.at_least
                 self._name_first(tally, change, query, now)
             else:
                 self._read_some(tally, change, query, now)
@@ -414,7 +414,7 @@ class BatchChanges:
             return 0
         if query.is_sorted_by_due_time:
             return 0
-        return self._store.search.count_tasks(replace(query, handler=BATCH_CHANGE_HANDLER), self._most)
+        return self._store.search.count_tasks(replace(query, handler=BATCH_CHANGE_HANDLER), self._most).value
 
     def _name_first(self, tally: _Tally, change: BatchChange, query: TaskQuery, now: datetime) -> None:
         if len(tally.first) < NAMED:
@@ -435,7 +435,7 @@ class BatchChanges:
             if status in change.statuses and change.action is not BatchAction.PAUSE:
                 continue
             of_status = replace(query, status=status)
-            count = self._store.search.count_tasks(of_status, self._most) - self._count_batches(of_status)
+            count = self._store.search.count_tasks(of_status, self._most).value - self._count_batches(of_status)
             tally.leave_alone(status, count - tally.stay_paused if status is TaskStatus.PAUSED else count)
 
     def start(self, change: BatchChange, owner: str, key: str | None, caller: EventSender) -> Task:
@@ -519,7 +519,7 @@ class BatchChanges:
             payload["expected"] = stored.task.payload.get("expected")
         if owner != SYSTEM_OWNER and stored is None:
             mine = TaskQuery(owner=owner, status=TaskStatus.ACTIVE, handler=BATCH_CHANGE_HANDLER)
-            if self._store.search.count_tasks(mine, MAX_OPEN) >= MAX_OPEN:
+            if self._store.search.count_tasks(mine, MAX_OPEN).at_least:
                 raise QuotaExceeded("open batch changes", MAX_OPEN, "Wait until one of them has ended.")
 
         draft = TaskDraft(

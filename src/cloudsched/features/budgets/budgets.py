@@ -549,8 +549,8 @@ def find_causes(container: Container, owner: str | None) -> Iterator[CommonCause
             continue
         yield CommonCause(
             reason=Reason.BUDGET_USED_UP,
-            sentence=Budgets.of(container).count_now(each).say_waiting(count),
+            sentence=Budgets.of(container).count_now(each).say_waiting(count.value),
             subject=each.owner,
-            count=count,
-            is_at_least=count >= _MAX_COUNTED,
+            count=count.value,
+            is_at_least=count.at_least,
         )

@@ -48,7 +48,7 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, 
             Queue(
                 queue=queue,
                 skill=skill or None,
-                waiting=store.search.count_offers(key, owner, MAX_COUNT) if first else 0,
+                waiting=store.search.count_offers(key, owner, MAX_COUNT).value if first else 0,
                 first_since=first[0].since if first else None,
                 workers=sum(may_serve(one, queue, skill, owner) for one in present),
             )

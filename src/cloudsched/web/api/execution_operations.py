@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     "GET",
     "/v1/tasks/{taskId}/upcoming",
     "Executions",
-    query=bodies.Count,
+    query=bodies.UpcomingCount,
     response_schema="OccurrenceList",
 )
-def upcoming(call: ApiCall, query: bodies.Count) -> Response:
+def upcoming(call: ApiCall, query: bodies.UpcomingCount) -> Response:
     """List a task's next occurrences.
 
     They are those that have not been claimed yet, without jitter. There are none unless the task is

@@ -292,7 +292,7 @@ class ReceiptQuery(WireModel):
     it."""
 
 
-class Count(WireModel):
+class UpcomingCount(WireModel):
     """The number of occurrences to return."""
 
     count: Annotated[int, Field(ge=1, le=MAX_PREVIEW), Digits] = 10
@@ -355,7 +355,7 @@ class ExportQuery(WireModel):
     """The ``nextPageToken`` of the previous page."""
 
 
-class PreviewRequest(Count):
+class PreviewRequest(UpcomingCount):
     """A schedule to preview."""
 
     schedule: Schedule

@@ -318,31 +318,6 @@ def test_what_was_skipped_is_counted_whole_and_has_its_own_word() -> None:
     assert "399 more" in row["note"]
 
 
-def test_a_time_in_which_nothing_started_is_said_and_drawn() -> None:
-    """An outage of 36 hours is a line with the numbers of all of it, and a band in each of its days."""
-    numbers = {"skipped": 2159, "late": 30, "isOver": True}
-    stop = {"start": "2027-03-23T02:00:00Z", "end": "2027-03-24T14:00:00Z", **numbers}
-    page = calendar_view.build(answer(stops=[stop]), look(week="2027-03-22", owner="ada"))
-    (told,) = page["stops"]
-    assert "for 1 d 12 h" in told.title.replace("\N{NO-BREAK SPACE}", " ")
-    assert [said for said, _ in told.numbers] == ["2,159 skipped", "30 started late"]
-    assert all("owner=ada" in href for _, href in told.numbers)
-    assert [each["name"].split()[0][:3] for each in page["rows"] if 'class="stop"' in each["chart"]] == ["Tue", "Wed"]
-    assert [each["counts"] for each in page["rows"]][:3] == ["nothing", "nothing started", "nothing started"]
-
-
-def test_the_band_of_a_stop_that_goes_on_reaches_now() -> None:
-    """The stop of the API ends with its last full hour. Nothing has started in time since, so its band ends at now."""
-    stop = {"start": "2027-03-27T02:00:00Z", "end": "2027-03-27T08:00:00Z", "isOver": False, "skipped": 0, "late": 4}
-    page = calendar_view.build(answer(stops=[stop]), look(day="2027-03-27"))
-    assert "Nothing that was due since" in page["stops"][0].title
-    found = re.search(r'class="stop" x="([\d.]+)%" y="0" width="([\d.]+)%"', page["rows"][0]["chart"])
-    now = re.search(r'class="nowl" x1="([\d.]+)%"', page["rows"][0]["chart"])
-    assert found is not None
-    assert now is not None
-    assert float(found[1]) + float(found[2]) == pytest.approx(float(now[1]), abs=0.1)
-
-
 def test_the_folded_row_of_a_busy_task_says_how_many_started_late() -> None:
     """Runs of a busy task that succeeded hours too late are not only said to have succeeded."""
     late = [

@@ -89,7 +89,7 @@ class CrowdedApi:
         return {name: [record] * 500, "nextPageToken": "more"}
 
     def find(self, path: str, **__: object) -> dict[str, Any]:
-        return {"parts": [], "stops": []} if path.endswith("counts") else {}
+        return {"parts": []} if path.endswith("counts") else {}
 
 
 @pytest.mark.parametrize("span", [{"day": "2027-03-22"}, {"week": "2027-03-22"}, {"month": "2027-03"}])

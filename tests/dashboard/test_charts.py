@@ -91,18 +91,6 @@ def test_each_part_of_a_bar_leads_to_the_list_that_it_counts() -> None:
     assert not [link for part in hidden for link in part.iter("a")]
 
 
-@given(st.integers(-3000, 0), st.integers(1, 3000))
-def test_a_time_in_which_nothing_started_has_a_ground_of_its_own(begin: int, length: int) -> None:
-    """An outage is seen, as far as the strip reaches back, also if it goes on."""
-    end = min(begin + length, 0)
-    svg = draw_strip([], NOW, 12 * HOUR, PARIS, None, stops=[(at(begin), at(end))])
-    found = re.search('<rect class="stop" x="([0-9.]+)%" width="([0-9.]+)%"', svg)
-    assert (found is not None) == (max(begin, -720) < end)
-    if found is not None:
-        assert float(found[1]) == pytest.approx((max(begin, -720) + 720) / 14.4, abs=0.01)
-        assert float(found[1]) + float(found[2]) == pytest.approx((end + 720) / 14.4, abs=0.25)
-
-
 @given(st.integers(-720, 0))
 def test_a_deployment_stands_at_its_instant(minutes: int) -> None:
     """Its line and its flag, and what it is when one points at it."""

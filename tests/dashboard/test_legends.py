@@ -47,8 +47,6 @@ def test_a_strip_explains_what_it_has_drawn() -> None:
     for more in hours:
         told = check(STRIP, [draw_strip([StripBar(hour, hour + HOUR, **more)], NOW, 12 * HOUR, PARIS, None)])
         assert ("succeeded" in told.split("; ")) == ("ran" in more)
-    stopped = draw_strip([], NOW, 12 * HOUR, PARIS, None, stops=[(hour, NOW)])
-    assert check(STRIP, [stopped]) == "nothing started in time; now"
     strip = draw_strip([StripBar(NOW + HOUR, NOW + 2 * HOUR, due=4)], NOW, 12 * HOUR, PARIS, NOW + 3 * HOUR)
     late = draw_lateness([(NOW - HOUR, HOUR)], NOW, 12 * HOUR, PARIS)
     assert check(STRIP, [strip, late]) == "due; what is due is not known; how late a run started; now"
@@ -90,7 +88,7 @@ def test_a_waterfall_explains_what_it_has_drawn(steps: list[dict[str, Any]], tol
 
 @given(st.integers(0, 2**32))
 def test_a_calendar_explains_what_it_has_drawn(seed: int) -> None:
-    """A week with runs that were skipped, failed, late, are open or due, in which clocks change, or nothing started."""
+    """A week with runs that were skipped, failed, late, are open or due, in which clocks change."""
     chance = random.Random(seed)  # noqa: S311 - the same in each run
     week = chance.choice(["2027-03-22", "2027-10-25"])
     start = datetime.fromisoformat(f"{week}T00:00:00Z")

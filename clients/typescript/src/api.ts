@@ -784,8 +784,6 @@ export interface Execution {
 export interface ExecutionCounts {
   /** The earliest first. */
   parts: Array<PartCounts>;
-  /** The times in which nothing started in time, the earliest first. One may begin before the first part, or end after the last. */
-  stops: Array<StopCounts>;
 }
 
 /** The error of an attempt. */
@@ -1661,8 +1659,6 @@ export interface OverviewCounts {
   causes: Array<CommonCause>;
   /** The latest runs of these hours that started late, at most 20, the earliest first. */
   lateStarts: Array<LateStart>;
-  /** The last stops of the last seven days, at most three, the earliest first. They are up to ten minutes old. */
-  stops: Array<StopCounts>;
   /** The last sweep, for callers who see the tasks of all owners. */
   sweep?: SweepState;
 }
@@ -2562,22 +2558,6 @@ export type StepStatus = "WAITING" | "SUCCEEDED" | "FAILED" | "TIMED_OUT";
 export interface StepTry {
   startedAt: string;
   finishedAt: string;
-}
-
-/** A time in which something was due and nothing started in time, as in an outage. */
-export interface StopCounts {
-  /** The beginning of its first whole hour, or the time at which the first that waited was due before that. */
-  start: string;
-  /** The end of the last whole hour of it. */
-  end: string;
-  /** False if nothing that was due since has started in time. */
-  isOver: boolean;
-  /** The occurrences of that time that were skipped. */
-  skipped: number;
-  /** The runs that were due in that time and started late. */
-  late: number;
-  /** True if more occurrences may have been skipped than were counted. */
-  isAtLeast: boolean;
 }
 
 /** The last sweep, which repairs lost work. */

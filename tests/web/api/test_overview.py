@@ -109,7 +109,7 @@ def test_many_who_look_cost_what_one_does(sim: Simulation) -> None:
     assert counts.reads == 2 * cost + 7
     now[0] = 10.0
     overview.count("ada")
-    assert counts.reads == 3 * cost + 5, "the stops of the last days are kept for longer"
+    assert counts.reads == 3 * cost + 8
 
 
 def test_a_count_that_stopped_at_a_bound_says_so(sim: Simulation) -> None:

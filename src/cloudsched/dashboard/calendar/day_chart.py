@@ -31,8 +31,6 @@ _GAP: Final = 0.03
 """The empty part of a bin, so that bars stand apart."""
 _UNITS: Final = 9600
 """The width of a day in the units of its bars."""
-_NAMED_STOP: Final = 0.15
-"""The least part of a day in which "nothing started in time" has room."""
 _UNDER: Final = 8
 """In pixels: a tail is so much lower where its label stands above it."""
 _SHAPES: Final = {
@@ -71,8 +69,6 @@ class DayRow:
     now: float | None
     lanes: int
     more_href: str
-    stops: Sequence[tuple[float, float]] = ()
-    """The places between which nothing started in time."""
 
 
 def draw_day(row: DayRow) -> Markup:
@@ -82,11 +78,10 @@ def draw_day(row: DayRow) -> Markup:
     used = max((each.lane + 1 for each in placed), default=0)
     more_lane = 0 if has_bars else max(used, 1) * any(hidden)
     base = max(used + bool(more_lane), 1) * _LANE + _ROOM + _ABOVE * has_bars
-    below = base + _BELOW * has_bars + _TEXT * bool(row.day.spans or row.stops)
+    below = base + _BELOW * has_bars + _TEXT * bool(row.day.spans)
     height = max(below + 2, _LEAST)
 
     scenery = [draw_vertical("ax", hour / 24, 0, height) for hour in _HOURS]
-    scenery += _draw_stops(row.stops, height)
     scenery += _draw_spans(row.day, height, y=height - 3)
     if has_bars:
         scenery.append(_draw_bars(row, base))
@@ -119,16 +114,6 @@ def _draw_more(hidden: Sequence[int], row: DayRow, y: int, *, is_first: bool) ->
 def _order(*, is_first: bool) -> dict[str, str]:
     """Return the attributes of a link in a row: the Tab key stops at the first one."""
     return {} if is_first else {"tabindex": "-1"}
-
-
-def _draw_stops(stops: Sequence[tuple[float, float]], height: int) -> Iterator[Markup]:
-    """Yield a band where nothing started in time."""
-    for left, right in stops:
-        yield element("rect", cls="stop", x=percent(left), y=0, width=percent(right - left), height=height)
-        if right - left > _NAMED_STOP:
-            middle = percent((left + right) / 2)
-            said = "nothing started in time"
-            yield element("text", said, cls="stopt alt", x=middle, y=height - 3, text_anchor="middle")
 
 
 def _draw_bars(row: DayRow, base: int) -> Markup:

@@ -1,4 +1,4 @@
-"""The days of a calendar with what is known of each: its occurrences, its numbers, and when nothing started in time."""
+"""The days of a calendar with what is known of each: its occurrences and its numbers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from cloudsched.dashboard.calendar.entries import (
     find_busy,
     read_entries,
 )
-from cloudsched.dashboard.stops import read_stops
 from cloudsched.dashboard.times import DAY, WallDay, find_instant, find_start, parse_instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from cloudsched.dashboard.api import Json
-    from cloudsched.dashboard.stops import Stop
     from cloudsched.dashboard.visit import Visit
 
 
@@ -46,8 +44,6 @@ class DayFacts:
     """The tasks that have no marks of their own then."""
     totals: DayTotals
     parts: Sequence[Part]
-    stops: Sequence[tuple[float, float]]
-    """The places between which nothing started in time."""
     is_due_listed: bool
     """False if the list of what is due ends within this day or before it."""
 
@@ -67,7 +63,6 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
     complete = find_instant(answer, "dueUntil")
     listed_until = find_instant(answer, "dueListedUntil")
     is_counted = answer.get("counts") is not None
-    stops = read_stops(answer, visit)
     sampled = {each["taskId"] for each in answer.get("busyDue", ())}
 
     facts = {}
@@ -80,13 +75,11 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
         due = counted.due if answer.get("dueCounts") is not None else listed.due
         found = replace(past, late=late, due=due, open=listed.open, offered=listed.offered)
         end = find_start(each.day + DAY, visit.zone)
-        places = [*_place_stops(each, stops)]
         totals = DayTotals(
             found,
             is_past_whole=is_counted or not answer["moreRan"] or find_start(each.day, visit.zone) >= visit.now,
             is_future_whole=complete is None or end <= complete,
             is_open_whole=not answer.get("moreOpen"),
-            is_stopped=bool(places),
         )
         facts[each.day] = DayFacts(
             day=each,
@@ -94,7 +87,6 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
             busy=find_busy(entries[each.day]) | sampled,
             totals=totals,
             parts=mine,
-            stops=places,
             is_due_listed=listed_until is None or end <= listed_until,
         )
     return facts
@@ -115,19 +107,3 @@ def read_parts(answer: Json, visit: Visit) -> dict[date, list[Part]]:
         middle = start + min(end - start, timedelta(hours=12)) / 2  # its day, also if clocks change at midnight
         days[middle.astimezone(visit.zone).date()].append(Part(start, end, add_bins(bins)))
     return days
-
-
-def _place_stops(day: WallDay, stops: Sequence[Stop]) -> Iterator[tuple[float, float]]:
-    for each in stops:
-        left, right = _place(day, each.start), _place(day, each.end)
-        if right > left:
-            yield left, right
-
-
-def _place(day: WallDay, at: datetime) -> float:
-    """Return the place of an instant in a day. One before or after it lies at its end."""
-    if at <= find_start(day.day, day.zone):
-        return 0.0
-    if at >= find_start(day.day + DAY, day.zone):
-        return 1.0
-    return day.place(at)

@@ -163,8 +163,6 @@ class DayTotals:
     """True if all that is due is counted."""
     is_open_whole: bool = True
     """True if all that is open is counted."""
-    is_stopped: bool = False
-    """True if nothing started in time in a part of it. What was skipped may be counted on another day."""
 
     def write(self) -> str:
         """Return the numbers in words."""
@@ -183,8 +181,7 @@ class DayTotals:
             self.write_due(),
             only_if(not self.is_future_whole and not found.due, "what is due is not counted"),
         )
-        nothing = "nothing started" if self.is_stopped else "nothing"
-        return said or only_if(not found.failed, nothing if self.is_past_whole else "more is not counted")
+        return said or only_if(not found.failed, "nothing" if self.is_past_whole else "more is not counted")
 
     def write_succeeded(self) -> str:
         """Return the number of what succeeded. Empty if nothing has."""
@@ -217,5 +214,4 @@ def add_totals(days: Sequence[DayTotals]) -> DayTotals:
         is_past_whole=all(each.is_past_whole for each in days),
         is_future_whole=all(each.is_future_whole for each in days),
         is_open_whole=all(each.is_open_whole for each in days),
-        is_stopped=any(each.is_stopped for each in days),
     )

@@ -103,7 +103,6 @@ def fetch(api: Api, visit: Visit) -> Json:
         "busyDue": sample,
         "dueListedUntil": due.items[-1]["utc"] if due.has_more and due.items else None,
         "dueUntil": min(filter(None, (late.get("completeUntil"), coming.get("completeUntil"))), default=None),
-        "stops": [] if counts is None else counts["stops"],
         "paused": paused,
         "morePaused": more_paused,
     }
@@ -228,7 +227,7 @@ def _count_paused(overview: Json, wanted: Mapping[str, str]) -> tuple[int, bool]
 def _fetch_counts(
     api: Api, visit: Visit, start: datetime, until: datetime, per: str, wanted: Mapping[str, str]
 ) -> Json | None:
-    """Return the counts of each part, and the stops. None if the API cannot count for these filters."""
+    """Return the counts of each part. None if the API cannot count for these filters."""
     if wanted["status"] not in {"", "FAILED"}:
         return None
     query = {name: wanted[name] for name in ("owner", *_ONE_OF)}

@@ -20,7 +20,6 @@ from cloudsched.dashboard.calendar.span import KINDS, choose_span, find_today, m
 from cloudsched.dashboard.calendar.worth import choose_lines
 from cloudsched.dashboard.charts.legend import CALENDAR, list_legend
 from cloudsched.dashboard.status import show_status
-from cloudsched.dashboard.stops import read_stops
 from cloudsched.dashboard.times import (
     BLANK,
     DAY,
@@ -64,7 +63,6 @@ def build(answer: Json, visit: Visit) -> Json:
     shown = {
         **_build_table(facts[chosen.day], visit),
         "sentence": write_sentence(days, [*totals.values()], visit),
-        "stops": read_stops(answer, visit),
         "notes": list(write_notes(answer, visit)),
         "hours": draw_hours(),
         "rows": [],
@@ -268,7 +266,6 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit, *, i
             now=each.day.place(visit.now) if is_today else None,
             lanes=_LANES_OF_WEEK if is_week else _LANES_OF_DAY,
             more_href=address if is_week else "#table",
-            stops=each.stops,
         )
         rows.append(
             {

@@ -84,15 +84,12 @@ def draw_strip(
     zone: zoneinfo.ZoneInfo,
     known_until: datetime | None,
     deployments: Iterable[tuple[datetime, str]] = (),
-    *,
-    stops: Iterable[tuple[datetime, datetime]] = (),
 ) -> Markup:
     """Return the chart of as much time before now as after it. All bars have one scale, and each has its number.
 
     A bar never crosses now: past runs end at the line, and due ones begin there. What was skipped or is late stands on
-    what ran. The `stops`, in which nothing started in time, have a ground of their own. The time after
-    `known_until`, for which due runs are not known, is hatched. None if all are known. A deployment is a line with a
-    flag, and its text on hovering.
+    what ran. The time after `known_until`, for which due runs are not known, is hatched. None if all are known. A
+    deployment is a line with a flag, and its text on hovering.
 
     Each part of a bar leads to the list that it counts. The Tab key passes over these links: a table has them as well.
     """
@@ -100,9 +97,6 @@ def draw_strip(
     most = max([1, *(max(each.ran, each.failed, each.due) for each in bars)])  # one record may have skipped thousands
 
     parts = list(draw_ticks(axis.start, axis.end, zone, _HEIGHT))
-    for start, end in stops:
-        if (left := max(start, axis.start)) < end:
-            parts.append(axis.draw("stop", left, end, top=_TOP, height=_ABOVE + _BELOW))
     parts += [_draw_deployment(axis.place(at), said) for at, said in deployments]
     parts.append(element("line", cls="base", x1=0, x2="100%", y1=_BASE, y2=_BASE))
     if known_until is not None and known_until < axis.end:

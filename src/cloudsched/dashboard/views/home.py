@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 from cloudsched.dashboard.charts.legend import STRIP, list_legend
 from cloudsched.dashboard.charts.strip import WORDS, StripBar, draw_lateness, draw_strip
 from cloudsched.dashboard.status import OPEN
-from cloudsched.dashboard.stops import read_stops
 from cloudsched.dashboard.times import BLANK, parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
@@ -90,7 +89,6 @@ def build(answer: Json, visit: Visit) -> Json:
         "legend": list_legend(STRIP, [strip["strip"], lateness]),
         "latenessText": _write_lateness(answer["counts"], sum(bar.waiting for bar in bars), visit),
         "restorable": answer.get("restorable", ()),
-        "stops": read_stops(answer["counts"], visit),
         "open": [build_execution(each, visit) for each in answer["open"]],
         "moreOpen": max(0, opened - len(shown)),
         "queues": answer["queues"],
@@ -128,14 +126,13 @@ def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
         known_until = parse_instant(answer["coming"]["completeUntil"])
     deployments = _list_deployments(answer["counts"], visit)
     marks = [(parse_instant(each["at"]), f"Deployment of {each['version']}") for each in deployments]
-    stops = [(each.start, each.end) for each in read_stops(answer["counts"], visit)]
     since = visit.moment(bars[0].start if bars else visit.now).short
     due = sum(bar.due for bar in bars)
     totals = {name: sum(getattr(bar, name) for bar in bars) for name in ("ran", "skipped", "failed", "waiting")}
     counted = [f"{total:,} {WORDS[name]}" for name, total in totals.items() if total or name not in _RARE]
     said = write_count(due, "is", "are", is_at_least=known_until is not None)
     return {
-        "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks, stops=stops),
+        "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks),
         "deployments": deployments,
         "stripText": f"Of the runs due since {since}: {', '.join(counted)}. {said} due in the next 12{BLANK}h.",
         "hours": [_build_hour(each) for each in bars if each.total],

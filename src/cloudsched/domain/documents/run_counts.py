@@ -74,16 +74,6 @@ class RunCounts:
     is_at_least: bool = False
     """True if more may have been skipped: a record does not know how many it covers, or not all records were read."""
 
-    @property
-    def is_due(self) -> bool:
-        """Return whether anything was due, other than calls."""
-        return bool(self.ran or self.failed or self.skipped)
-
-    @property
-    def is_still(self) -> bool:
-        """Return whether something was due, and nothing started in time."""
-        return self.ran + self.failed == self.late and bool(self.late or self.skipped)
-
     def __add__(self, other: RunCounts) -> RunCounts:
         return RunCounts(
             self.ran + other.ran,

@@ -195,23 +195,6 @@ class LateStart(ApiResponse):
     """In seconds. It includes jitter and the wait for a lock or a worker."""
 
 
-class StopCounts(ApiResponse):
-    """A time in which something was due and nothing started in time, as in an outage."""
-
-    start: AwareDatetime
-    """The beginning of its first whole hour, or the time at which the first that waited was due before that."""
-    end: AwareDatetime
-    """The end of the last whole hour of it."""
-    is_over: bool = True
-    """False if nothing that was due since has started in time."""
-    skipped: int = Field(ge=0)
-    """The occurrences of that time that were skipped."""
-    late: int = Field(ge=0)
-    """The runs that were due in that time and started late."""
-    is_at_least: bool = False
-    """True if more occurrences may have been skipped than were counted."""
-
-
 class SeenDeployment(ApiResponse):
     """A version that began to serve."""
 
@@ -311,8 +294,6 @@ class OverviewCounts(ApiResponse):
     """What keeps many tasks from running at once, the most far-reaching first."""
     late_starts: tuple[LateStart, ...]
     """The latest runs of these hours that started late, at most 20, the earliest first."""
-    stops: tuple[StopCounts, ...] = ()
-    """The last stops of the last seven days, at most three, the earliest first. They are up to ten minutes old."""
     sweep: SweepState | None = None
     """The last sweep, for callers who see the tasks of all owners."""
 
@@ -639,6 +620,3 @@ class ExecutionCounts(ApiResponse):
 
     parts: tuple[PartCounts, ...]
     """The earliest first."""
-    stops: tuple[StopCounts, ...] = ()
-    """The times in which nothing started in time, the earliest first. One may begin before the first part, or end after
-    the last."""

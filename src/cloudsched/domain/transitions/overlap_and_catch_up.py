@@ -193,11 +193,6 @@ def _apply_catch_up(task: Task, ranges: tuple[DueRange, ...], now: datetime) -> 
     return BacklogDecision((*decided, *_to_missed(others, _S.SKIPPED, why)), newest)
 
 
-def was_too_late(execution: Execution) -> bool:
-    """Return whether an occurrence was skipped because it had not started in time, or a newer one was due by then."""
-    return execution.status is _S.SKIPPED and "(catchUp: " in (execution.message or "")
-
-
 def _bound_pauses(_task: Task, ranges: tuple[DueRange, ...], _now: datetime) -> BacklogDecision:
     excess = max(0, len(ranges) - MAX_BACKLOG_RANGES)
     why = f"Its task was paused or edited {excess + MAX_BACKLOG_RANGES} times since."

@@ -24,13 +24,11 @@ from cloudsched.domain.responses.overview_responses import (
     NeedGroup,
     OverviewCounts,
     PartCounts,
-    StopCounts,
 )
 from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, GIVES_UP_SOON, find_unstarted, is_late
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.ports.search import MAX_GROUPS, ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import WITHOUT_CALLS, ExecutionFilter, list_failures
-from cloudsched.engine.queries.stops import find_latest_stops, find_stops
 from cloudsched.engine.queries.time_parts import split_time
 
 if TYPE_CHECKING:
@@ -51,8 +49,6 @@ LOCAL_SECONDS = 1.0
 """The least age of counts that a change makes old, where no count is billed: pages ask each 2 seconds."""
 KEPT_SECONDS = 10.0
 """The time that counts are kept, in seconds of real time."""
-STOPS_KEPT = timedelta(minutes=10)
-"""The time that the stops of the last days are kept."""
 RECENT = 20
 """The number of failures, and of other executions, that started late and are shown: a read for each."""
 _LOOKED_AT = (1, 10, 100)
@@ -73,8 +69,6 @@ class Overview:
     One count is a billed read for each 1,000 counted, or part of it: 19 counts, and 12 more for each kind of run
     that there was any of in the last hours. The runs that started late cost a read each, at most 40. The sweep costs
     one, each overdue task one, at most 111, and each handler with tasks that need attention four for each cause.
-    Once in ten minutes, and once an hour has come in which nothing started in time, the stops of the last days cost
-    three, and an hour one for each kind if a run started late or was skipped.
     """
 
     def __init__(
@@ -99,8 +93,6 @@ class Overview:
         self._kept: dict[str | None, tuple[float, datetime, OverviewCounts, SweepNote | None]] = {}
         self._marks: dict[str | None, str] = {}
         """The last change before the tasks that need attention were counted, by owner."""
-        self._stops: dict[str | None, tuple[datetime, Sequence[tuple[bool, bool]], tuple[StopCounts, ...]]] = {}
-        """When the stops were looked for, in which hours nothing started in time by then, and what was found."""
         self._lock = make_lock()
 
     def count(self, owner: str | None) -> tuple[OverviewCounts, SweepNote | None]:
@@ -135,7 +127,6 @@ class Overview:
     def _forget(self) -> None:
         self._kept.clear()
         self._marks.clear()
-        self._stops.clear()
 
     def _count_needs(self, owner: str | None, overdue: _Overdue) -> list[NeedCount]:
         unstarted, is_cut = overdue
@@ -172,17 +163,7 @@ class Overview:
             overdue_since=next((at for at, _ in overdue[0]), None),
             needs=tuple(self._count_needs(owner, overdue)),
             late_starts=self._list_late(replace(mine, since=edges[0], until=edges[-1], is_late=True)),
-            stops=self._find_stops(owner, now, hours),
         )
-
-    def _find_stops(self, owner: str | None, now: datetime, hours: Sequence[RunCounts]) -> tuple[StopCounts, ...]:
-        """Return the stops of the last days, which are looked for again once one has begun or ended."""
-        signs = [(each.is_still, each.is_due) for each in hours]
-        known = self._stops.get(owner)
-        is_current = known is not None and known[0] <= now < known[0] + STOPS_KEPT and known[1] == signs
-        if known is None or not is_current:
-            known = self._stops[owner] = now, signs, find_latest_stops(self._store.search, owner, now)
-        return known[2]
 
     def _list_overdue(self, owner: str | None) -> _Overdue:
         query = TaskQuery(owner, due_until=self._clock.now())
@@ -255,19 +236,14 @@ def count_by_time(
     until: datetime,
     zone: ZoneInfo,
     per: PartLength = PartLength.DAY,
-    *,
-    now: datetime,
 ) -> ExecutionCounts:
-    """Return the counts of each part of the time from `since` to `until`, and the stops in it, the earliest first.
+    """Return the counts of each part of the time from `since` to `until`, the earliest first.
 
     The first and the last part may be shorter. On Firestore a count is a billed read for each 1,000 counted, or part
-    of it: five for the whole time, and one a part for each kind of run that there is any of. Where some started late or
-    were skipped, parts longer than an hour are counted by hour, too, and so are seven days before or after a stop at an
-    end of the time. Raises InvalidInput.
+    of it: five for the whole time, and one a part for each kind of run that there is any of. Raises InvalidInput.
     """
     edges = split_time(since, until, zone, per)
-    counts = search.count_runs(query, edges)
-    return ExecutionCounts(parts=_to_parts(edges, counts), stops=find_stops(search, query, edges, counts, now))
+    return ExecutionCounts(parts=_to_parts(edges, search.count_runs(query, edges)))
 
 
 def _to_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> tuple[PartCounts, ...]:

@@ -180,15 +180,13 @@ def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Respon
 
     The first and the last part may be shorter. Users see the counts of their own tasks. Occurrences that
     never ran share a record, which counts as many as it covers, in the part of its first one. A count costs
-    one read for each 1,000. `stops` has up to three times in which something was due and nothing started in time.
-    For these, days with late or skipped runs are counted by the hour.
+    one read for each 1,000.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     zone = load_tzinfo(query.timezone)
     search = call.app.container.store.search
     wanted = query.to_execution_query(owner)
-    now = call.app.container.clock.now()
-    found = count_by_time(search, wanted, query.since, query.until, zone, query.per, now=now)
+    found = count_by_time(search, wanted, query.since, query.until, zone, query.per)
     return json_response(found.to_wire())
 
 

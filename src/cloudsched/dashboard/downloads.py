@@ -17,9 +17,9 @@ from urllib.parse import quote
 from werkzeug.wrappers import Response
 
 from cloudsched.dashboard.api import execution_path, task_path
+from cloudsched.dashboard.filters import write_value
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.execution_content import find_payload
-from cloudsched.dashboard.views.filter_words import write_value
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, NotFound
 

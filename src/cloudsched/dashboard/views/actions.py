@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.api import execution_path, task_path
+from cloudsched.dashboard.filters import name_filter, write_value
 from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.status import BAD, OPEN, Status
-from cloudsched.dashboard.views.filter_words import name_filter, write_value
 from cloudsched.dashboard.views.task_history import name_actor
 from cloudsched.dashboard.words import join_phrases, only_if, shorten, write_count
 from cloudsched.domain.documents.authority import SYSTEM_OWNER

@@ -9,11 +9,11 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.filters import name_filter, write_value
 from cloudsched.dashboard.forms.fields import Again, Submitted, read_key
 from cloudsched.dashboard.forms.problems import describe_problem
 from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, BulkAction
 from cloudsched.dashboard.views.actions import find_origin
-from cloudsched.dashboard.views.filter_words import name_filter, write_value
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
 from cloudsched.dashboard.views.task_filters import CATEGORY, TASK_FILTERS, read_task_filters
 from cloudsched.dashboard.visit import require_known

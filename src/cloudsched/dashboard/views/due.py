@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.filters import write_filter
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.causes import explain_unregistered, name_unregistered
-from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.dashboard.views.runs import WINDOWS, find_length, read_entered
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import write_count

@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.filters import write_filter, write_value
 from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.views.execution_row import build_execution
-from cloudsched.dashboard.views.filter_words import write_filter, write_value
 from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import SKIPPED_TOGETHER, join_phrases, only_if, shorten, write_count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.views.filter_words import write_filter
+from cloudsched.dashboard.filters import write_filter
 from cloudsched.domain.documents.category import Category
 
 if TYPE_CHECKING:

@@ -301,7 +301,6 @@ class Dashboard:
             visit=visit,
             root=find_root(request),
             address=find_address(request),
-            is_first=request.method == "GET" and not visit.own_zone and not visit.has_chosen_zone,
             tabs=TABS,
             interval=LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL,
             mode=self._clock_mode,

@@ -1,4 +1,4 @@
-// On the first look, before anything shows: the page is asked for again once the server can know the browser's zone.
+// Before anything shows: tells the server the browser's zone, and asks for the page again if that was another one.
 {
   const zone = `cloudsched-zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
   const has = () => document.cookie.split("; ").includes(zone);

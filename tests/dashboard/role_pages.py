@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import re
 from contextlib import ExitStack
 
@@ -36,6 +38,12 @@ class Pages:
 
     def read(self, path: str, who: str = "admin") -> str:
         return self.get(who, path).text
+
+    def rows(self, path: str, who: str = "admin") -> list[dict[str, str]]:
+        """Return all rows of a list, such as ``/tasks?owner=ada``, from its file."""
+        found = [*csv.DictReader(io.StringIO(self._open(re.sub(r"\?|$", ".csv?", path, count=1), who)))]
+        assert not any(cell.startswith("ERROR") for row in found for cell in row.values() if cell)
+        return found
 
     def words(self, path: str, who: str = "admin") -> str:
         """Return a page as people read it, without its escapes."""

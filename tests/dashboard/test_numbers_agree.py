@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import random
 import re
 from typing import Final
@@ -27,17 +26,16 @@ def app() -> App:
 
 def count_listed(pages: Pages, link: str) -> dict[str, int]:
     """Return what the list behind a link has: of runs those that are no calls, by how they ended."""
-    path, _, query = html.unescape(link).removeprefix("./").partition("?")
-    found = json.loads(pages.read(f"/{path}.json?{query}"))
-    assert "error" not in found
-    if path == "due":
-        return {"due": len(found["occurrences"])}
+    path = html.unescape(link).removeprefix("./")
+    rows = pages.rows(f"/{path}")
+    if path.startswith("due"):
+        return {"due": len(rows)}
     kinds = {"SUCCEEDED": "succeeded", "FAILED": "failed", "TIMED_OUT": "failed"}
     counts = {"succeeded": 0, "failed": 0, "skipped": 0}
-    for each in found["executions"]:
+    for each in rows:
         kind = kinds.get(each["status"], "skipped" if each["status"] in {"SKIPPED", "EXPIRED", "CANCELLED"} else "")
         if kind:
-            counts[kind] += each.get("covers", {}).get("count", 1) if kind == "skipped" else 1
+            counts[kind] += int(each["covers.count"] or 1) if kind == "skipped" else 1
     return counts
 
 

@@ -112,7 +112,7 @@ def test_no_answer_at_all_is_a_plain_page() -> None:
     "address",
     [
         *("/calendar?day=2027-13-45", "/calendar?week=x", "/calendar?month=2027-99", "/usage?month=x"),
-        *("/?tz=Nowhere", "/tasks?tz=../x", "/runs?within=P99Y", "/tasks.csv?tz=Nowhere", "/runs.json?within=x"),
+        *("/?tz=Nowhere", "/tasks?tz=../x", "/runs?within=P99Y", "/tasks.csv?tz=Nowhere", "/runs.csv?within=x"),
     ],
 )
 def test_a_time_that_is_none_is_refused(pages: Pages, address: str) -> None:

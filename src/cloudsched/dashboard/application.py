@@ -165,13 +165,13 @@ class Dashboard:
             return redirect(request, answer["goTo"])
         return self._show_page(request, visit, view, {"cursor": cursor, **answer}, refusal=refusal)
 
-    def _export(self, request: Request, name: str, kind: str) -> Response:
+    def _export(self, request: Request, name: str) -> Response:
         view = VIEWS[name]
         assert view.list_rows is not None  # noqa: S101 - others have no such address
         require_known(request.args, {*view.parameters} - {"page"})  # a file has all pages
         visit = self._look(request)
         require_times(visit.query)
-        return send_list(self._api, visit, name, kind, *view.list_rows(visit))
+        return send_list(self._api, visit, name, *view.list_rows(visit))
 
     def _send(self, request: Request, view: View, arguments: Mapping[str, Any]) -> Response:
         """Carry out a view's form, and return a redirect, or the form again."""

@@ -11,11 +11,10 @@ from pydantic import TypeAdapter, ValidationError
 from cloudsched.dashboard.local_instants import read_instant, write_notes
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import write_duration
-from cloudsched.dashboard.views.causes import CAUSES
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.run_counts import RunOutcome
-from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.errors import InvalidInput
 
@@ -82,8 +81,6 @@ WINDOWS: Final = {
 _SPANS: Final = _offer({name: words for name, (words, _) in WINDOWS.items()})
 _OUTCOMES: Final = {RunOutcome.RAN: "Succeeded", RunOutcome.FAILED: "Failed", RunOutcome.SKIPPED: "Skipped"}
 
-_TROUBLES: Final = {each: CAUSES[NeedCause(each)].chip for each in Trouble if each in set(NeedCause)}
-
 OWNER: Final = Filter("owner", "Owner")
 HANDLER: Final = Filter("handler", "Handler")
 LABEL: Final = Filter("label", "Label", hint="team=shop")
@@ -101,8 +98,6 @@ TASKS: Final = (
     Filter("search", "Words", hint="payload.about=sales"),
     Filter("orderBy", "Order", "choice", {"": "Newest", "nextExecutionTime": "Due soonest"}),
     CALLS,
-    Filter("trouble", "Needs attention", "choice", _TROUBLES, has_field=False),
-    Filter("troubleUntil", "Gives up before", "instant", has_field=False),
     Filter("dueFrom", "Due from", "instant", has_field=False),
     Filter("dueUntil", "Due before", "instant", has_field=False),
 )
@@ -125,7 +120,7 @@ RUNS: Final = (
 DUE: Final = (Filter("within", "Due in the next", "choice", _SPANS), HANDLER, OWNER, LABEL, CATEGORY, SINCE, UNTIL)
 CHANGES: Final = (
     Filter("by", "Who"),
-    Filter("action", "What", "choice", _offer({each: each.replace("_", " ").capitalize() for each in Action})),
+    Filter("action", "Action", "choice", _offer({each: each.replace("_", " ").capitalize() for each in Action})),
     OWNER,
     SINCE,
     UNTIL,

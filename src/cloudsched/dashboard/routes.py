@@ -209,7 +209,7 @@ MAP: Final = Map(
         Rule(f"{_EXECUTION}/payload.json", endpoint="payload", methods=["GET"]),
         Rule(f"{_TASK}/verbs/<verb>", endpoint="verb", methods=["POST"]),
         *(
-            Rule(f"{view.path}.<any(csv, json):kind>", endpoint="export", methods=["GET"], defaults={"name": name})
+            Rule(f"{view.path}.csv", endpoint="export", methods=["GET"], defaults={"name": name})
             for name, view in VIEWS.items()
             if view.list_rows
         ),

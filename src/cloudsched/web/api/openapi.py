@@ -272,6 +272,9 @@ def _response_headers(operation: Operation, status: int) -> Json:
     return {"headers": headers}
 
 
+_WITH_CSV: Final = frozenset({"TaskPage", "ExecutionPage", "OccurrencePage", "AuditPage", "UsagePage", "DeliveryPage"})
+
+
 def _content(schema: str) -> Json:
     if schema in {"text/html", "text/calendar"}:
         return {schema: {"schema": {"type": "string"}}}
@@ -280,4 +283,6 @@ def _content(schema: str) -> Json:
     shown: Json = {"application/json": {"schema": ref(schema), "example": response_example(schema)}}
     if schema == "DraftResult":
         shown[EVENT_STREAM] = {"schema": {"type": "string"}}
+    if schema in _WITH_CSV:
+        shown["text/csv"] = {"schema": {"type": "string"}}
     return shown

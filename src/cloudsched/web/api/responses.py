@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from werkzeug.http import quote_etag
 from werkzeug.wrappers import Response
@@ -13,6 +14,7 @@ from cloudsched.domain.documents.task import PublicTask, Task, get_open_status
 from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
+from cloudsched.domain.responses.csv_pages import write_csv
 from cloudsched.domain.transitions.definitions import describe_bound_runs
 from cloudsched.domain.transitions.run_records import drop_outcome, keep_recent
 from cloudsched.web.api.etags import compute_etag
@@ -21,6 +23,8 @@ from cloudsched.web.api.visibility import AllowedVerbs
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
+
+    from werkzeug.wrappers import Request
 
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import ExecutionStatus
@@ -153,6 +157,23 @@ def page_response(model: type[responses.PageResponse], page: Page[Any], items: I
     if page.passed_over:
         content["lookedThrough"] = page.read
     return json_response(content)
+
+
+def choose_format(request: Request, response: Response) -> Response:
+    """Return a page of a list in the format that a request asks for: JSON, or CSV and the next page as a link."""
+    response.vary.add("Accept")
+    if request.accept_mimetypes.best_match(("application/json", "text/csv")) != "text/csv":
+        return response
+    page = json.loads(response.get_data())
+    is_first = not request.args.get("pageToken")
+    text = write_csv(page, has_header=is_first)
+    if text is not None:
+        response.set_data(text.encode("utf-8", "replace"))
+        response.content_type = f"text/csv; charset=utf-8; header={'present' if is_first else 'absent'}"
+        if token := page.get("nextPageToken"):
+            query = urlencode({**request.args.to_dict(), "pageToken": token})
+            response.headers["Link"] = f'<{request.path}?{query}>; rel="next"'
+    return response
 
 
 def json_response(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -34,7 +34,8 @@ from cloudsched.web.api.operation import ApiCall, Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.parse import parse_parameters, read_json_object, validate_model
 from cloudsched.web.api.problems import render_problem
-from cloudsched.web.api.request_bodies import NoParameters, ValidateQuery
+from cloudsched.web.api.request_bodies import NoParameters, PageQuery, ValidateQuery
+from cloudsched.web.api.responses import choose_format
 from cloudsched.web.api.visibility import Visibility
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import NOBODY, Caller, Right
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
-_EXPOSED_HEADERS = "ETag, Location, Retry-After"
+_EXPOSED_HEADERS = "ETag, Link, Location, Retry-After"
 _MAX_AGE_SECONDS = 600
 _NOT_MODIFIED = 304
 _WITH_BODIES = frozenset({"POST", "PUT", "PATCH"})
@@ -228,6 +229,8 @@ class ApiServer:
                 raise
         if operation.right is Right.WRITE:
             self._app.container.note_change()
+        if issubclass(operation.parameters, PageQuery):
+            return choose_format(request, response)
         return response
 
     @staticmethod

@@ -88,7 +88,9 @@ def test_nothing_needs_you_is_said_only_after_everything_was_asked_and_answered(
     counts: dict[str, Any] | None, queues: int, said: str
 ) -> None:
     """Without the counts, without one of them, with one that was cut or is old, there is no all-clear and no tick."""
-    served = [{"queue": f"q{number}", "waiting": 0, "workers": 0} for number in range(queues)]
+    served = [
+        {"queue": f"q{number}", "waiting": {"value": 0, "atLeast": False}, "workers": 0} for number in range(queues)
+    ]
     page = home_view.build(answer(needs={**NOTHING, "counts": counts}, queues=served), visit())
     assert page["calm"].startswith(said)
     assert page["sentence"].startswith(said)
@@ -151,9 +153,15 @@ def test_a_wait_says_for_what_and_until_when() -> None:
 def test_a_queue_at_which_nobody_listens_needs_somebody() -> None:
     """If something waits in it; one that is served or empty needs nobody."""
     queues = [
-        {"queue": "gpu", "skill": "cuda", "waiting": 2, "workers": 0, "firstSince": ago(minutes=40)},
-        {"queue": "print", "waiting": 2, "workers": 1},
-        {"queue": "idle", "waiting": 0, "workers": 0},
+        {
+            "queue": "gpu",
+            "skill": "cuda",
+            "waiting": {"value": 2, "atLeast": False},
+            "workers": 0,
+            "firstSince": ago(minutes=40),
+        },
+        {"queue": "print", "waiting": {"value": 2, "atLeast": False}, "workers": 1},
+        {"queue": "idle", "waiting": {"value": 0, "atLeast": False}, "workers": 0},
     ]
     [need] = list_needs(NOTHING, queues)
     assert (need.title, need.href) == ("gpu", "queues?queue=gpu")

@@ -32,7 +32,6 @@ ADDRESSES = (
     "/due",
     "/decisions",
     "/retry?status=FAILED",
-    "/locks",
     "/calendar",
     "/calendar?week=2027-03-22&tz=Europe/Paris",
     "/calendar?day=2027-03-28",

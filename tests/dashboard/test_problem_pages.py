@@ -19,7 +19,7 @@ from cloudsched.client import Client
 from cloudsched.dashboard.application import Dashboard
 
 ADDRESSES = ("/", "/tasks", "/tasks/t1", "/tasks/t1/executions/e1", "/new", "/tasks/t1/edit", "/tasks/t1/run",
-             "/bulk?action=pause&status=ACTIVE", "/calendar", "/queues", "/locks", "/usage",
+             "/bulk?action=pause&status=ACTIVE", "/calendar", "/queues", "/usage",
              "/deliveries?owner=ada")  # fmt: skip
 CALLER = {"role": "admin", "mayChange": True, "now": datetime(2027, 3, 27, tzinfo=UTC).isoformat(), "seesAll": True}
 

@@ -57,7 +57,6 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
         "/deliveries?owner=ada",
         "/queues",
         "/runs?within=any",
-        "/locks",
         "/usage",
     ):
         page = pages.get(who, path)

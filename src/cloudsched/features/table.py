@@ -223,7 +223,6 @@ FEATURES: Final = (
         },
         tables="cloudsched.features.locks.sqlite:TABLES",
         operations=("cloudsched.features.locks.operations",),
-        pages="cloudsched.features.locks.page:VIEWS",
     ),
     Feature(
         name="pull",

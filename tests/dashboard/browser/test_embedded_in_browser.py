@@ -13,7 +13,7 @@ from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 KEY, KEPT = create_key("boss", Role.ADMIN)
-PATHS = {"tasks": "Tasks", "calendar": "Calendar", "queues": "Queues", "locks": "Locks", "usage": "Usage"}
+PATHS = {"tasks": "Tasks", "calendar": "Calendar", "queues": "Queues", "usage": "Usage"}
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -34,7 +34,6 @@ VIEWS = {
     "runs?within=any": "Runs",
     "retry?handler=broken": "Retry",
     "queues": "Queues",
-    "locks": "Locks",
     "usage": "Usage",
     "actions": "Actions",
     "bulk?action=pause&status=ACTIVE": "Pause",
@@ -215,17 +214,17 @@ def test_the_zone_of_a_form_follows_the_words(tour: Visitor) -> None:
 
 def test_the_form_for_a_key_is_fit_for_everybody(tour: Visitor, site: Site) -> None:
     """Signing in with a key, by keyboard, leads to the page; its button signs out again."""
-    tour.expect_complaint("/ui/locks")
-    page = tour.go(f"{site.stack.url}/ui/locks")
+    tour.expect_complaint("/ui/queues")
+    page = tour.go(f"{site.stack.url}/ui/queues")
     assert page.locator("h1").inner_text() == "Sign in"
     check(page)
     check_keyboard(page)
     page.get_by_label("API key").fill(site.key)
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Locks").wait_for()
+    page.get_by_role("heading", name="Queues").wait_for()
     page.get_by_role("button", name="Sign out").click()
     page.get_by_text("You are signed out.").wait_for()
-    answer = page.goto(f"{site.stack.url}/ui/locks")
+    answer = page.goto(f"{site.stack.url}/ui/queues")
     assert answer
     assert answer.status == 401
 

@@ -48,7 +48,7 @@ def test_queues_say_what_waits_and_who_listens(call: Call, sim: Simulation) -> N
         call, sim, {"id": "a"}, {"id": "b", "pull": cuda}, {"id": "c", "priority": "HIGH"}, {"id": "d", "pull": "gpu-2"}
     )
     shown = fetch(call, "/v1/queues")["queues"]
-    assert [(one["queue"], one.get("skill"), one["waiting"], one["workers"]) for one in shown] == [
+    assert [(one["queue"], one.get("skill"), one["waiting"]["value"], one["workers"]) for one in shown] == [
         ("gpu", None, 2, 0),
         ("gpu-2", None, 1, 0),
         ("gpu", "cuda", 1, 0),
@@ -70,7 +70,37 @@ def test_queues_say_what_waits_and_who_listens(call: Call, sim: Simulation) -> N
     ]
     assert order == ["c", "a", "b"]
     (queue,) = [one for one in fetch(call, "/v1/queues")["queues"] if one["queue"] == "gpu"]
-    assert (queue["waiting"], queue["workers"]) == (0, 1)
+    assert (queue["waiting"], queue["workers"]) == ({"value": 0, "atLeast": False}, 1)
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_what_waits_in_a_queue_is_counted_in_runs(call: Call, sim: Simulation, tasks: int) -> None:
+    """However many of them are of one task; a claim takes one away, and a pause of the task all of its own."""
+    every = {"rrule": "FREQ=MINUTELY;COUNT=10", "dtstart": "2027-01-01T00:01:00", "timezone": "UTC"}
+    queue_up(call, sim, *({"id": f"t{n}", "schedule": every, "overlap": "allow"} for n in range(tasks)))
+    sim.advance(20 * MINUTE)
+
+    def count() -> tuple[int, list[int]]:
+        (queue,) = fetch(call, "/v1/queues")["queues"]
+        assert not queue["waiting"]["atLeast"]
+        return queue["waiting"]["value"], [one["runs"] for one in fetch(call, "/v1/queues/gpu/tasks")["tasks"]]
+
+    opened = [len(sim.app.get(f"t{number}").runs) for number in range(tasks)]
+    assert min(opened) > 1
+    assert count() == (sum(opened), opened)
+    call("POST", "/v1/queues/gpu/claim", {"worker": "box"})
+    assert count() == (sum(opened) - 1, [opened[0] - 1, *opened[1:]])
+    call("POST", "/v1/tasks/t0/pause")
+    left = opened[1:]
+    assert count() == (sum(left), left)
+
+
+def test_a_queue_of_many_tasks_says_that_more_may_wait(call: Call, sim: Simulation) -> None:
+    """Of those after the first twenty, only the tasks are counted."""
+    queue_up(call, sim, *({"id": f"t{number}"} for number in range(20)))
+    assert fetch(call, "/v1/queues")["queues"][0]["waiting"] == {"value": 20, "atLeast": False}
+    queue_up(call, sim, {"id": "one-more"})
+    assert fetch(call, "/v1/queues")["queues"][0]["waiting"] == {"value": 21, "atLeast": True}
 
 
 def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:

@@ -190,7 +190,7 @@ def _fetch_offered(api: Api, wanted: Mapping[str, str], ran: _Ran) -> tuple[list
     if any(wanted[name] for name in ("status", "label", "category")):
         return [], True
     owner = wanted["owner"]
-    queues = {each["queue"] for each in api.get("/v1/queues", owner=owner)["queues"] if each["waiting"]}
+    queues = {each["queue"] for each in api.get("/v1/queues", owner=owner)["queues"] if each["waiting"]["value"]}
     paths = [f"/v1/queues/{quote(queue, safe='')}/tasks" for queue in sorted(queues)]
     pages = [api.get(path, owner=owner, pageSize=LISTED) for path in paths]
     known = {each["taskId"] for each in ran.items if each["status"] in OPEN}

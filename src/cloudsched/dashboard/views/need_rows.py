@@ -100,7 +100,7 @@ def list_common(counts: Json | None) -> Sequence[Json]:
 
 def list_unheard(queues: Sequence[Json]) -> list[Json]:
     """Return the queues in which something waits, and at which no worker listens."""
-    return [each for each in queues if each["waiting"] and not each["workers"]]
+    return [each for each in queues if each["waiting"]["value"] and not each["workers"]]
 
 
 def list_paused(common: Sequence[Json]) -> set[str]:

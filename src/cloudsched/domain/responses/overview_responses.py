@@ -14,6 +14,7 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.receipt import Reason
 from cloudsched.domain.documents.task import HistoryEntry, NeedCause, TaskStatus
 from cloudsched.domain.responses.api_responses import ApiResponse, Occurrence, PageResponse
+from cloudsched.domain.responses.count import Count
 from cloudsched.features.fields import LockScope
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ class Queue(ApiResponse):
     queue: str
     skill: str | None = None
     """The skill that the waiting runs require."""
-    waiting: int = Field(ge=0, le=1000)
-    """The number of runs that wait. At most 1000 are counted."""
+    waiting: Count
+    """The number of runs that wait. Behind a task after the twentieth there may be more than the one that is counted,
+    and at most 1,000 tasks are counted."""
     first_since: AwareDatetime | None = None
     """The time since which the first in the queue has been waiting."""
     workers: int = Field(ge=0)
@@ -82,6 +84,9 @@ class DispatchQueue(ApiResponse):
     """The number of dispatches in it, also of those that lie ahead, as Cloud Tasks estimates it."""
     priorities: tuple[Priority, ...] = ()
     """The priorities of the tasks that it is for. Empty if it is for hops, or for the deliveries of a channel."""
+    paused_by: str | None = None
+    """Who paused it, if that was done here, as the log names them."""
+    paused_at: AwareDatetime | None = None
 
 
 class DispatchQueueList(ApiResponse):
@@ -102,6 +107,8 @@ class QueuedTask(ApiResponse):
     priority: Priority
     offered_at: AwareDatetime
     """The time since which it has been waiting."""
+    runs: int = Field(default=1, ge=1)
+    """The number of its runs that wait."""
 
 
 class QueuedTaskPage(PageResponse):

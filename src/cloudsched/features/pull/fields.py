@@ -83,6 +83,8 @@ class OfferEntry(Document, Offer):
     """True if a handler's code made the task. See `Task.is_made_by_code`."""
     is_for_servers: bool | None = None
     """True if no user wrote or edited the task or the one at the top of its tree, so that no user may claim it."""
+    runs: int = 1
+    """The number of the task's runs that wait."""
 
 
 def queue_key(queue: str, skill: str | None = None) -> str:

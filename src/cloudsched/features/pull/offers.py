@@ -31,7 +31,8 @@ def build_offer_entry(task: Task) -> OfferEntry | None:
     """Return the document by which workers find the task, or None if it offers nothing."""
     if task.offer is None:
         return None
-    run = next(iter(list_offered_runs(task)), None)
+    runs = list_offered_runs(task)
+    run = next(iter(runs), None)
     begun = task if run is None or run.definition is None else task.as_begun(run)
     return OfferEntry(
         task_id=task.id,
@@ -41,6 +42,7 @@ def build_offer_entry(task: Task) -> OfferEntry | None:
         order=task.offer.order,
         is_code_call=task.is_made_by_code,
         is_for_servers=None if begun.is_for_user else True,
+        runs=max(1, len(runs)),
     )
 
 

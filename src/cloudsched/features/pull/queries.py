@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.explanation.findings import Finding, Workers, say_no_worker
+from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import Queue, QueuedTask, QueuedTaskPage
 from cloudsched.engine.storage.pages import make_token, read_token
 from cloudsched.features.pull.fields import queue_keys
@@ -28,13 +29,15 @@ MAX_QUEUE_KEYS = 200
 MAX_KEYS_OF_QUEUE = 30
 """The number of skills of one queue that are looked at: as many values as Firestore's ``IN`` takes."""
 MAX_COUNT = 1000
-"""The most waiting runs that are counted."""
+"""The most tasks with waiting runs that are counted."""
+_READ = 20
+"""The first offers of a queue, which are read for the runs that wait behind each."""
 
 
 def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, ...]:
     """Return each queue key where work of all owners or of one waits, and those where workers listen.
 
-    Costs two reads for each key, one more for each 1,000 that wait, and one for each worker.
+    Costs at most 22 reads for each key, and one for each worker.
     """
     present = [one for one in list_workers(store, None) if is_listening(one, now)]
     keys = list(store.search.list_queue_keys(owner, limit=MAX_QUEUE_KEYS))
@@ -43,12 +46,16 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, 
     states = []
     for key in sorted({*keys, *(queue for queue in listened if queue not in named)}):
         queue, _, skill = key.partition("/")
-        first = store.list_offers((key,), owner, limit=1)
+        first = store.list_offers((key,), owner, limit=_READ)
+        waiting = Count(value=sum(each.runs for each in first))
+        if len(first) == _READ:  # of the others it is not known whether more than one run waits
+            counted = store.search.count_offers(key, owner, MAX_COUNT).value
+            waiting = Count(value=waiting.value + max(0, counted - _READ), at_least=counted > _READ)
         states.append(
             Queue(
                 queue=queue,
                 skill=skill or None,
-                waiting=store.search.count_offers(key, owner, MAX_COUNT).value if first else 0,
+                waiting=waiting,
                 first_since=first[0].since if first else None,
                 workers=sum(may_serve(one, queue, skill, owner) for one in present),
             )
@@ -95,6 +102,7 @@ def list_queued_tasks(
             skill=offer.queue_key.partition("/")[2] or None,
             priority=tuple(Priority)[int(offer.rank)],
             offered_at=offer.since,
+            runs=offer.runs,
         )
         for offer in page
         if (task := tasks.get(offer.task_id)) and find_claimable_run(task, now)

@@ -13,7 +13,7 @@ from cloudsched.domain.documents.queue_pause import QueuePause
 from cloudsched.domain.documents.task import FieldChange, HistoryEntry
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.responses import overview_responses as responses
-from cloudsched.engine.state.record_changes import change_record, delete_record, note_act
+from cloudsched.engine.state.record_changes import change_record, delete_record, find_record, note_act
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.responses import json_response
@@ -48,8 +48,18 @@ def list_dispatch_queues(call: ApiCall) -> Response:
     if call.caller.visible_owner is None:
         admin = call.app.container.queue_admin
         if admin is not None:
-            queues = admin.list()
+            queues = tuple(_add_pause(call, each) for each in admin.list())
     return json_response(responses.DispatchQueueList(queues=queues).to_wire())
+
+
+def _add_pause(call: ApiCall, queue: responses.DispatchQueue) -> responses.DispatchQueue:
+    """Return a queue with who paused it, if it is paused and that is noted."""
+    if queue.state is not responses.QueueState.PAUSED:
+        return queue
+    note = find_record(call.app.container.store.records, QueuePause, queue.queue)
+    if note is None:
+        return queue
+    return queue.model_copy(update={"paused_by": note.by, "paused_at": note.created_at})
 
 
 @operation(

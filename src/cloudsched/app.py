@@ -949,6 +949,24 @@ class App(_Shared):
         return self._scheduler.cancel(task_id, self._authority, self._mark_of("cancel", idempotency_key))
 
     @changes
+    def cancel_run(self, task_id: str, execution_id: str, *, idempotency_key: str | None = None) -> Task:
+        """Cancel one run that has not ended, with its calls. The task and its schedule go on.
+
+        A handler that is running is not interrupted, but can report nothing more.
+
+        Raises:
+            NotFound: The task has no such run.
+            NotAllowed: The run has ended, and was not cancelled.
+
+        >>> task = app.trigger(task.id)
+        >>> task = app.cancel_run(task.id, task.runs[0].execution_id)
+        >>> task.runs
+        ()
+        """
+        mark = self._mark_of("cancelRun", idempotency_key, execution_id)
+        return self._scheduler.cancel_run(task_id, execution_id, self._authority, mark)
+
+    @changes
     def delete(self, task_id: str, *, idempotency_key: str | None = None) -> None:
         """Remove a task and its executions.
 
@@ -1447,6 +1465,7 @@ class AsyncApp(_Shared):
     move = awaited(App.move)
     resume = awaited(App.resume)
     cancel = awaited(App.cancel)
+    cancel_run = awaited(App.cancel_run)
     delete = awaited(App.delete)
     trigger = awaited(App.trigger)
     snooze = awaited(App.snooze)

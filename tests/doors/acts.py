@@ -136,6 +136,8 @@ class Act:
         body = self.body
         if self.names_owner and not self._owner_is_a_parameter:
             body = {**(body or {}), "owner": target.owner}
+        if body is not None and self.operation == "cancel_run":
+            body = {"executionId": target.execution_id}
         if body is not None and "leaseToken" in body:
             body = {**body, "leaseToken": target.lease_token}
         return body
@@ -190,7 +192,7 @@ EDITS: Final = (
     _edit("the handler", handler="open-fails"),
     *(_edit(name, **fields) for name, fields in FROM_SERVERS_ALONE.items()),
 )
-DONE_IN: Final = {Verb.RESUME: "paused", Verb.SNOOZE: "ran", Verb.RETRY: "failed"}
+DONE_IN: Final = {Verb.RESUME: "paused", Verb.SNOOZE: "ran", Verb.RETRY: "failed", Verb.CANCEL_RUN: "waiting"}
 """The states in which a task has to be for a verb, unless that is active."""
 VERBS: Final = (
     *(
@@ -205,6 +207,8 @@ VERBS: Final = (
     _verb("snooze", "failed", name="snooze one that has failed"),
     _verb("snooze", "paused", name="snooze one that is paused"),
     _verb("retry", "ran", name="retry one that succeeded"),
+    _verb("cancel_run", "ran", {"executionId": ""}, "cancel a run that succeeded"),
+    _verb("cancel_run", "claimed", {"executionId": ""}, "cancel a run of a worker"),
     _verb("send_event", "waiting", {"payload": 1}, "send an event of one's own", event="own"),
     _verb("send_event", "waiting", {"payload": 1}, "send an admin's event", event="approved"),
     _verb("send_event", "waiting", {"payload": 1}, "send an event that nobody awaits", event="x"),

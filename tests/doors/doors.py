@@ -16,6 +16,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import click
+from pydantic.alias_generators import to_snake
 from tests.dashboard.conftest import read_form
 from tests.doors.acts import BY_NAME, NEW, Act
 from tests.doors.world import ACTORS, PEOPLE, SECOND, URL, Target, World, headers_of, key_of
@@ -407,7 +408,7 @@ def _owner(act: Act, target: Target) -> list[str]:
 
 
 def _type_verb(verb: Verb, about: Command, act: Act, target: Target) -> list[str]:
-    body = act.body or {}
+    body = {to_snake(name): value for name, value in (act.body_for(target) or {}).items()}
     typed = [body[name] for each in about.arguments if (name := each.removesuffix("...")) in body]
     return ["tasks", verb.word, target.task_id, *typed, *(["--yes"] if verb.traits.question else []), "--json"]
 
@@ -525,6 +526,10 @@ FORMS: Final[dict[str, Callable[[Act, Any], Form]]] = {
     "send_event": _fill_event,
     **{each.method: _fill_verb(each.word) for each in (Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.RETRY, *BUTTONS)},
     "delete_task": _fill_verb("delete"),
+    "cancel_run": lambda _, target: (
+        f"/tasks/{target.task_id}/verbs/cancel-run",
+        {"executionId": target.execution_id},
+    ),
     "update_dispatch_queue": lambda a, _: ("/queues", {"queue": "q", "verb": a.name.split("_")[0]}),
     "mark_message_read": lambda _, target: ("/deliveries", {"owner": target.owner, "message": target.message_id}),
     "batch_retry_executions": lambda a, _: ("/retry", (a.body or {})["filter"]),

@@ -51,7 +51,7 @@ _COMMON = (
     "move one",
     "pause for a while",
 )
-_RARE = ("backfill", "retry", "cancel", "delete")
+_RARE = ("backfill", "retry", "cancel run", "cancel run", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
 _CROWD = ("edit", "trigger", "trigger", "resume")
 _LOCKS = (*("edit",) * 6, "trigger", "trigger", "pause", "resume", "resume", "cancel", "delete", "limit")
@@ -169,6 +169,9 @@ def _apply_verb(world: World, app: App, verb: str, task_id: str) -> Task:
         return app.update(task_id, schedule=_respell(world, app.get(task_id).schedule))
     if verb == "trigger":
         return _trigger(world, app, task_id)
+    if verb == "cancel run":
+        runs = [each.execution_id for each in app.get(task_id).runs]
+        return app.cancel_run(task_id, world.random.choice([*runs, "20270101T000000Z"]))
     if verb == "snooze":
         return app.snooze(task_id, _pick_span(world))
     if verb == "move one":

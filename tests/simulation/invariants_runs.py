@@ -53,6 +53,7 @@ class HandlerCall:
     until: datetime
     """When its lease ends."""
     lock_key: str | None
+    is_revoked: bool = False
 
 
 class RunInvariants:
@@ -62,6 +63,8 @@ class RunInvariants:
         self._world = world
         self._hops = Counter[tuple[str, str, str, datetime]]()
         self._calls: list[HandlerCall] = []
+        self._revoked: set[tuple[str, datetime, str]] = set()
+        """The runs that were cancelled while they ran. Their handlers end by themselves."""
         self._records: dict[tuple[str, datetime, str], Execution] = {}
         self._begun: dict[tuple[str, datetime, str], None] = {}
         self._locks: dict[tuple[str, datetime, str], str | None] = {}
@@ -109,7 +112,7 @@ class RunInvariants:
         assert process
         until = self._world.now + left
         record = self._records.get(key)
-        if record and record.status.is_final:
+        if record and record.status.is_final and key not in self._revoked:
             fail(f"1: {key} runs although it is {record.status}")
         lock_key = self._locks.get(key, task.scoped_lock_key)
         # A clock that is set anew between the check before the handler and the handler's own look at it may show a
@@ -120,7 +123,7 @@ class RunInvariants:
         for other in self._calls:
             if other.until <= self._world.now + 2 * self._world.fault_profile.drift:
                 continue
-            if other.key == key:
+            if other.key == key and not other.is_revoked:
                 fail(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
             if lock_key is not None and other.lock_key == lock_key:
                 fail(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
@@ -206,6 +209,10 @@ class RunInvariants:
             elif known and known.status.is_final and known != execution:
                 fail(f"1: {key} was {known.status}, and is recorded again as {execution.status}")
             self._records[key] = execution
+            if self.current_verb() == "cancel run" and execution.status is ExecutionStatus.CANCELLED:
+                self._revoked.add(key)
+                for call in self._calls:
+                    call.is_revoked = call.is_revoked or call.key == key
 
     def _check_claims(self, before: Task, after: Task) -> None:
         process = self._world.current
@@ -219,6 +226,7 @@ class RunInvariants:
                 self._note_renewal((after.id, after.created_at, run.execution_id), run.lease.until - now)
                 continue
             self._locks[after.id, after.created_at, run.execution_id] = after.scoped_lock_key
+            self._revoked.discard((after.id, after.created_at, run.execution_id))
             if old and old.lease and old.lease.until > now:
                 fail(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
             if before.status is not TaskStatus.ACTIVE or before.deleted_at:

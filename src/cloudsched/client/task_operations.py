@@ -219,6 +219,26 @@ class TaskOperations:
         return _post_change(task_id, "cancel", etag=etag, key=idempotency_key)
 
     @operation
+    def cancel_run(
+        self, task_id: str, execution_id: str, *, etag: str | None = None, idempotency_key: str | None = None
+    ) -> Flow[TaskView]:
+        """Cancel one run that has not ended, with its calls. The task and its schedule go on.
+
+        A handler that is running is not interrupted, but can report nothing more.
+
+        Raises:
+            NotFound: The task has no such run.
+            NotAllowed: The run has ended, and was not cancelled.
+
+        >>> started = client.trigger(task.id).triggered.execution_id
+        >>> task = client.cancel_run(task.id, started)
+        >>> print(client.execution(task.id, started).status)
+        CANCELLED
+        """
+        content = given(executionId=execution_id)
+        return _post_change(task_id, "cancelRun", content, etag=etag, key=idempotency_key)
+
+    @operation
     def trigger(
         self,
         task_id: str,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.delivery_channels import PING, Delivery, explain_undelivered
+from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.journal import StepRecord, StepStatus
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
@@ -356,6 +357,29 @@ class ChildTasks:
         see `create`.
         """
         stored = self._engine.store.load(task.id) if self.cancel_descendants(task) else None
+        if stored is None:
+            return None
+        return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=False)
+
+    def cancel_calls(self, task: Task) -> Task | None:
+        """Cancel the calls of a task's cancelled runs, and clear its deferred mark. Return the task.
+
+        None if the sweep has to come back, since a call cannot be read.
+        """
+        store = self._engine.store
+        is_cancelled: dict[str, bool] = {}
+        unreadable = 0
+        for status in (TaskStatus.ACTIVE, TaskStatus.PAUSED):
+            for page in self.pages(task.id, status):
+                unreadable += page.unreadable
+                for call in page.items:
+                    caller = "" if call.parent is None else call.parent.execution_id
+                    if caller not in is_cancelled:
+                        record = store.load_execution(task.id, caller)
+                        is_cancelled[caller] = record is not None and record.status is ExecutionStatus.CANCELLED
+                    if is_cancelled[caller]:
+                        self.cancel_call(call.id, "Its caller was cancelled.")
+        stored = None if unreadable else store.load(task.id)
         if stored is None:
             return None
         return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,10 +34,14 @@ LATER = Schedule.every(HOUR, start=START + DAY)
 CHANGES: dict[Verb, tuple[str, str, object]] = {
     Verb.EDIT: ("PATCH", "", {"title": "Another"}),
     Verb.DELETE: ("DELETE", "", None),
-    **{verb: ("POST", path, body) for verb, (path, body) in REQUESTS.items() if verb is not Verb.RETRY},
+    **{
+        verb: ("POST", path, body)
+        for verb, (path, body) in REQUESTS.items()
+        if verb not in {Verb.RETRY, Verb.CANCEL_RUN}
+    },
     Verb.BACKFILL: ("POST", "/backfill", {"start": PAST.isoformat(), "end": START.isoformat()}),
 }
-"""How a task is changed. A retry is of an execution."""
+"""How a task is changed. A retry, and a cancel of one run, are of an execution."""
 CALL = Parent(task_id="top", execution_id="e", step=1, depth=1)
 KINDS: dict[str, dict[str, Any]] = {
     "users'": {},
@@ -194,6 +199,31 @@ def test_execution_is_offered_for_retry_if_and_only_if_api_retries_it(world: Wor
                 task_id = world.copy(pattern, fields, (record,))
 
 
+@pytest.mark.parametrize(
+    "kind", ["users'", "servers'", "operator's lock", "for workers", "code's call", "owner's call"]
+)
+def test_execution_is_offered_to_be_cancelled_if_and_only_if_api_does_it(world: World, kind: str) -> None:
+    """Whoever may cancel the task may cancel one run of it, and nobody else: no viewer, no worker, no other user."""
+    pattern = world.create(kind)
+    final = Execution(id="run-0", task_id="", owner="ada", scheduled_for=PAST, status=ExecutionStatus.FAILED)
+    for (state, fields), who in itertools.product(STATES.items(), PEOPLE):
+        records = () if fields.get("runs") else (final,)
+        task_id = world.copy(pattern, fields, records)
+        answer = world.ask(who, "GET", f"/v1/tasks/{task_id}/executions/run-0").json
+        stored = world.sim.app.container.store.load(task_id)
+        assert stored is not None
+        sent = world.ask(who, "POST", f"/v1/tasks/{task_id}/cancelRun", {"executionId": "run-0"})
+        is_offered = "cancelRun" in answer.get("allowedVerbs", ())
+        has_record = answer.get("id") == "run-0"
+        is_done = sent.status_code == 200 and world.has_changed(task_id, stored.task)
+        assert is_offered == is_done or not has_record, f"{who}, {kind}, {state}: {sent.json}"
+        assert is_done <= bool(fields.get("runs"))
+        if is_done:
+            ask = partial(world.ask, who, "POST", f"/v1/tasks/{task_id}/cancelRun", {"executionId": "run-0"})
+            again, stale = ask(), ask(**{"If-Match": '"stale"'})
+            assert (again.status_code, stale.status_code) == (200, 412)
+
+
 def test_execution_whose_steps_are_gone_is_not_offered(world: World) -> None:
     """Completed steps would run again: who gets it is told, and the retry is refused."""
     record = Execution(
@@ -205,10 +235,10 @@ def test_execution_whose_steps_are_gone_is_not_offered(world: World) -> None:
 
 
 def test_open_execution_takes_events(world: World) -> None:
-    """An open execution offers `sendEvent`, and no retry; so the API does."""
+    """An open execution offers `sendEvent` and `cancelRun`, and no retry; so the API does."""
     task_id = world.copy(world.create("users'"), {"runs": (waits_for("approved"),)})
     answer = world.ask("ada", "GET", f"/v1/tasks/{task_id}/executions/run-0").json
-    assert answer["allowedVerbs"] == ["sendEvent"]
+    assert answer["allowedVerbs"] == ["sendEvent", "cancelRun"]
     assert world.ask("ada", "POST", f"/v1/tasks/{task_id}/retry", {"executionId": "run-0"}).status_code == 409
     sent = world.ask("ada", "POST", f"/v1/tasks/{task_id}/events/approved", {"executionId": "run-0"})
     assert sent.status_code == 200

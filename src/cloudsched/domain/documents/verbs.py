@@ -32,6 +32,7 @@ class Verb(StrEnum):
     BACKFILL = "backfill"
     SEND_EVENT = "sendEvent"
     RETRY = "retry"
+    CANCEL_RUN = "cancelRun"
 
     @property
     def traits(self) -> VerbTraits:
@@ -55,7 +56,7 @@ class Verb(StrEnum):
     @property
     def word(self) -> str:
         """Return its name on the command line, and in the addresses of pages."""
-        return "send" if self is Verb.SEND_EVENT else self.value
+        return {Verb.SEND_EVENT: "send", Verb.CANCEL_RUN: "cancel-run"}.get(self, self.value)
 
 
 NEXT: Final = "next"
@@ -70,6 +71,8 @@ class Action(StoredEnum):
     PAUSED = "PAUSED"
     RESUMED = "RESUMED"
     CANCELLED = "CANCELLED"
+    RUN_CANCELLED = "RUN_CANCELLED"
+    """Somebody cancelled one run. The task itself goes on."""
     TRIGGERED = "TRIGGERED"
     SNOOZED = "SNOOZED"
     RETRIED = "RETRIED"
@@ -146,6 +149,12 @@ class RetryRequest(WireModel):
     """The execution to retry. The last one if omitted."""
     from_step: Integer | None = Field(default=None, ge=1)
     """The number of a durable handler's step. This step and all later ones are forgotten, and done again."""
+
+
+class CancelRunRequest(WireModel):
+    """The execution to cancel."""
+
+    execution_id: str
 
 
 class SendEventRequest(WireModel):
@@ -362,6 +371,22 @@ Without an `executionId`, the last execution is retried. A durable handler conti
                 examples=("ID 20270104T080000Z", "ID --from-step 3"),
             ),
             done="A retry was requested.",
+        ),
+        Verb.CANCEL_RUN: VerbTraits(
+            group="Executions",
+            about="""Cancel one run of a task.
+
+It ends as `CANCELLED`, and so do its calls. The task and its schedule go on. A handler that is running is not
+interrupted, but can report nothing more, and keeps its lock until its lease ends or it does. The same again changes
+nothing. A run that has ended otherwise is refused.""",
+            body=CancelRunRequest,
+            example={"summary": "Cancel one run", "value": {"executionId": "20270104T080000Z"}},
+            command=Command(
+                "Cancel one run that has not ended. The task and its schedule go on.",
+                arguments=("execution_id",),
+                examples=("ID 20270104T080000Z",),
+            ),
+            done="The run was cancelled.",
         ),
     },
 )

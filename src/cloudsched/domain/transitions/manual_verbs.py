@@ -11,12 +11,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from cloudsched.domain.documents.event import Event
-from cloudsched.domain.documents.execution import Execution, Run, Trigger
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.task import Backfill, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.commit import Commit
+from cloudsched.domain.transitions.finish import finish_run, with_finished_attempt
 from cloudsched.domain.transitions.idempotency import RequestMark, choose_instant
 from cloudsched.domain.transitions.lifecycle import (
+    may_have_children,
     require_cancellable,
     require_free_run,
     require_future,
@@ -67,7 +69,7 @@ def _is_allowed(verb: Verb, task: Task, now: Callable[[], datetime], sender: Eve
             return is_active and _passes(require_backfillable, task) and _has_past(task, now)
         case Verb.SEND_EVENT:
             return _takes_events(task, now, sender)
-        case Verb.RETRY:
+        case Verb.RETRY | Verb.CANCEL_RUN:
             return False  # of an execution, not of a task
         case unknown:
             assert_never(unknown)
@@ -78,7 +80,8 @@ def find_execution_verbs(
 ) -> list[Verb]:
     """Return the verbs that an execution's state, and its task's, allow."""
     if task.find_run(execution.id) is not None:
-        return [Verb.SEND_EVENT] if _takes_events(task, now, sender, execution.id) else []
+        found = [Verb.SEND_EVENT] if _takes_events(task, now, sender, execution.id) else []
+        return [*found, Verb.CANCEL_RUN]
     return [Verb.RETRY] if _passes(require_retryable, task, execution) else []
 
 
@@ -223,6 +226,20 @@ def backfill(task: Task, now: datetime, start: datetime, end: datetime) -> Commi
         raise InvalidInput("start", "has no occurrence up to end", hint)
     asked = Backfill(requested_at=choose_instant(task, now), next_at=first, until=end)
     return Commit(start_next_backfill(with_changes(task, now, backfill=asked), now))
+
+
+def cancel_run(task: Task, now: datetime, run: Run, message: str) -> Commit:
+    """End one open run as CANCELLED. Its task and the schedule go on, and the task's overlap policy decides as ever.
+
+    A lease is revoked: whoever holds it can report nothing more. If the task has made calls, it is marked as deferred
+    until those of the run are cancelled, too.
+    """
+    if run.lease is not None:
+        revoked = run.lease.model_copy(update={"token_hash": ""})  # a late report is no repetition of this end
+        run = with_finished_attempt(run.model_copy(update={"lease": revoked}), ExecutionStatus.CANCELLED, None, now)
+    ended = finish_run(task, run, ExecutionStatus.CANCELLED, now, message=message)
+    deferred = ended.task.deferred or may_have_children(task)
+    return ended.having(task=with_changes(ended.task, now, deferred=deferred))
 
 
 def require_triggerable(task: Task) -> None:

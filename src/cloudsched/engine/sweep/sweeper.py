@@ -23,7 +23,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.expiry import leaves_nothing
-from cloudsched.domain.transitions.lifecycle import delete, was_recreated
+from cloudsched.domain.transitions.lifecycle import delete, may_have_children, was_recreated
 from cloudsched.domain.transitions.planning import can_replan, is_held_back
 from cloudsched.domain.transitions.wakeups import (
     executor_wakeups,
@@ -394,6 +394,8 @@ class Sweeper:
         if task.deleted_at is not None or (task.deferred and task.status is TaskStatus.CANCELLED):
             self._finish_cancel_or_delete(task, result)
             return
+        if task.deferred and may_have_children(task):
+            self._child_tasks.cancel_calls(task)
         if task.has_ended:
             if task.deferred:  # its end could not be dispatched: its parent still waits for the result
                 self._child_tasks.notify_parent(task)

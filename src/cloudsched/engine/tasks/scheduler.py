@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import PERSON, SYSTEM_OWNER, EventSender, SenderRole
 from cloudsched.domain.documents.event import Event
+from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import Person, default_channels
 from cloudsched.domain.documents.task import HistoryEntry, Task, TaskStatus
@@ -28,6 +29,7 @@ from cloudsched.domain.transitions.definitions import bind_open_runs, describe_b
 from cloudsched.domain.transitions.edits import anchor_schedule, edit_or_restart, new_task, require_same_handler
 from cloudsched.domain.transitions.history import with_answer, with_entry
 from cloudsched.domain.transitions.idempotency import RequestMark, key_reused, once
+from cloudsched.domain.transitions.manual_verbs import cancel_run
 from cloudsched.domain.transitions.planning import can_replan
 from cloudsched.domain.transitions.suspend import is_asked, on_event, parse_event_name
 from cloudsched.domain.transitions.task_draft import (
@@ -51,6 +53,7 @@ from cloudsched.engine.tasks.schedule_parts import OPEN_FOR, list_parts, resolve
 from cloudsched.errors import (
     Forbidden,
     InvalidInput,
+    NotAllowed,
     NotAwaited,
     NotFound,
     QueueUnavailable,
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime, timedelta
 
+    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
@@ -383,6 +387,35 @@ class Scheduler:
         return self._cancel_descendants(
             self._act(task_id, Action.CANCELLED, partial(lifecycle.cancel_for_caller, by=by.sender), by, mark=mark),
         )
+
+    def cancel_run(self, task_id: str, execution_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
+        """Cancel one open run of a task, with the calls below it. See `manual_verbs.cancel_run`.
+
+        One that is cancelled stays so. Raises NotFound, or NotAllowed for one that has ended otherwise.
+        """
+        waiting: list[Run] = []
+
+        def decide(task: Task, now: datetime) -> Commit:
+            run = task.find_run(execution_id)
+            if run is None:
+                record = self._engine.store.load_execution(task_id, execution_id)
+                if record is None:
+                    raise NotFound("execution", execution_id)
+                if record.status is not ExecutionStatus.CANCELLED:
+                    raise NotAllowed("cancel a run of", "done with it", f"{execution_id} has ended: {record.status}.")
+                return Commit(task)
+            waiting[:] = [] if run.lease and run.lease.until > now else [run]
+            cancelled = cancel_run(task, now, run, f"Cancelled{lifecycle.name_author(task, by.sender)}.")
+            action = Action.RUN_CANCELLED
+            noted = with_entry(task, cancelled.task, action, by.actor, now, execution_id=execution_id)
+            return cancelled.having(task=noted)
+
+        task = self.change(task_id, once(mark or make_mark(), by.sender, decide), by)
+        if waiting:  # one that runs keeps its lock, which its handler may still need
+            self._engine.committer.options.lose(task, execution_id)
+        if task.deferred:
+            task = self._child_tasks.cancel_calls(task) or task
+        return self._after_change(task)
 
     def _after_change(self, task: Task) -> Task:
         """Notify the task's parent if the change has ended the task, because nothing was left to run."""

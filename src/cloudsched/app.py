@@ -102,7 +102,6 @@ SHARED: Final = [
     "calendars",
     "change_cursor",
     "count_executions",
-    "count_matching",
     "count_retries",
     "create_feed",
     "create_many",

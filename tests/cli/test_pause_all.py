@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.instants import MINUTE
+from tests.instants import DAY, MINUTE
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -43,7 +43,7 @@ def world() -> Iterator[tuple[Simulation, Run]]:
 
 
 def test_everything_is_paused_and_restored(world: tuple[Simulation, Run]) -> None:
-    """Nobody is there to ask: nothing happens. With --yes the count is done, and the id takes it back."""
+    """Nobody is there to ask: nothing happens. With --yes it is done, and the id takes it back, once."""
     sim, run = world
     refused = run("pause-all")
     assert refused.exit_code != 0
@@ -56,4 +56,24 @@ def test_everything_is_paused_and_restored(world: tuple[Simulation, Run]) -> Non
     assert run("restore", action, "--yes").exit_code == 0
     sim.advance(MINUTE)
     assert [sim.app.get(f"t{number}").status for number in range(3)] == ["PAUSED", "ACTIVE", "ACTIVE"]
-    assert "There is no task to restore." in run("restore", action, "--yes").output
+    again = run("restore", action, "--yes").output.split()[-1]
+    sim.advance(MINUTE)
+    assert sim.app.get(again).payload["outcome"]["changed"]["value"] == 0
+
+
+def test_a_pause_of_everything_ends_by_itself_and_says_what_goes_on(world: tuple[Simulation, Run]) -> None:
+    """What was paused before stays so; results are still delivered, which the question, the help and the task say."""
+    sim, run = world
+    wrong = {"yesterday": "--until", "2027-01-02T09:00": "no time zone", "2000-01-01T00:00:00Z": "past"}
+    for text, words in wrong.items():
+        refused = run("pause-all", "--until", text, "--yes")
+        assert refused.exit_code != 0
+        assert words in refused.output + str(refused.exception)
+    started = run("pause-all", "--until", "2027-01-02T12:00:00Z", "--yes", "--json")
+    assert started.exit_code == 0, started.output
+    assert "still delivered" in started.output
+    assert "still delivered" in run("pause-all", "--help").output.replace("\n  ", " ")
+    sim.advance(MINUTE)
+    assert [sim.app.get(f"t{number}").status for number in range(3)] == ["PAUSED"] * 3
+    sim.advance(2 * DAY)
+    assert [sim.app.get(f"t{number}").status for number in range(3)] == ["PAUSED", "ACTIVE", "ACTIVE"]

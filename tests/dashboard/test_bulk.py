@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 import pytest
 import requests
-from tests.dashboard.conftest import ATTACK, get, post, read_hidden, send, visit
+from tests.dashboard.conftest import ATTACK, get, post, read_hidden, send
 
-from cloudsched.dashboard.views import bulk as bulk_view
 from cloudsched.local.stack import Stack
 
 
@@ -55,8 +55,8 @@ def test_an_action_is_named_in_words(stack: Stack, ui: str) -> None:
     action = answer.json()["id"]
     for path in (f"actions/{action}", "actions"):
         text = get(f"{ui}/{path}").text.replace("\N{NO-BREAK SPACE}", " ")
-        assert "status Active" in text
-        assert "due from Tue 01 Jan 2041 00:00 +0000" in text
+        assert re.search("Status.{0,20}Active", text), path
+        assert "Tue 01 Jan 2041 00:00 +0000" in text
     here = {"cloudsched-zone": "Asia/Tokyo"}  # the viewer's zone, and not that of the task that runs it
     page = requests.get(f"{ui}/actions/{action}", cookies=here, timeout=60).text
     assert "Times in Asia/Tokyo<" in page
@@ -70,12 +70,3 @@ def test_deleting_asks_for_the_number(stack: Stack, ui: str, label: str, typed: 
     assert page.status_code == 400
     assert "Nothing was done." in page.text
     assert len(statuses(stack, label)) == 3
-
-
-@pytest.mark.parametrize(("count", "words"), [(0, "Pause all that match?"), (7, "Pause 7 or more tasks?")])
-def test_a_count_that_stopped_is_the_least(count: int, words: str) -> None:
-    """Nothing found so far is not nothing to change."""
-    found = {"action": "PAUSE", "chosen": {"handler": "x"}, "count": count, "isAtLeast": True, "key": "k"}
-    page = bulk_view.build(found, visit())
-    assert (page["title"], page["mayConcern"]) == (words, True)
-    assert not bulk_view.build({**found, "count": 0, "isAtLeast": False}, visit())["mayConcern"]

@@ -54,7 +54,7 @@ DOORS: dict[str, tuple[Any, Ask]] = {
     "Client.find_executions": (ExecutionFields, lambda _, client, given: [*client.find_executions(**given)]),
     "Client.executions": (RunConditions, lambda _, client, given: [*client.executions("t", **given)]),
     "Client.summarize_failures": (ExecutionFields, lambda _, client, given: client.summarize_failures(**given)),
-    "Client.count_matching": (TaskFilter, lambda _, client, given: client.count_matching("PAUSE", **given)),
+    "Client.batch_change": (TaskFilter, lambda _, client, given: client.batch_change("PAUSE", **given)),
     "Client.count_retries": (RetryFilter, lambda _, client, given: client.count_retries(**given)),
 }
 

@@ -273,18 +273,17 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     return this.#list("/v1/audit", "entries", filters, options);
   }
 
-  /** Count the tasks that `batchChange` would change now. */
-  countMatching(action: api.BatchAction, filter: api.BatchChangeFilter, options: RequestOptions = {}): Promise<api.TaskCount> {
-    return this.#post("/v1/tasks/batchChange", { action, filter, dryRun: true }, options, undefined, true);
-  }
-
-  /** Start to change all tasks that match; return the task that does it. */
-  batchChange(action: api.BatchAction, filter: api.BatchChangeFilter, options: ChangeOptions = {}): Promise<api.Task> {
-    return this.#post("/v1/tasks/batchChange", { action, filter }, withKey(options), undefined, true);
+  /** Start to change all tasks that match; return the task that does it. A pause may have an end, an instant. */
+  batchChange(
+    action: api.BatchAction,
+    filter: api.BatchChangeFilter,
+    { until, ...options }: ChangeOptions & { until?: string } = {},
+  ): Promise<api.Task> {
+    return this.#post("/v1/tasks/batchChange", { action, filter, until }, withKey(options), undefined, true);
   }
 
   /** Start to pause all active tasks, of an owner or of all; return the task that does it. Its id is for `restore`. */
-  pauseAll(owner?: string, options: ChangeOptions = {}): Promise<api.Task> {
+  pauseAll(owner?: string, options: ChangeOptions & { until?: string } = {}): Promise<api.Task> {
     return this.batchChange("PAUSE", { status: "ACTIVE", ...(owner === undefined ? {} : { owner }) }, options);
   }
 

@@ -98,7 +98,6 @@ test("lists are read page by page, as far as they are wanted", async () => {
   assert.equal((await client.tasks({ owner, pageSize: 1 }).take(2)).length, 2);
   const [made, wrong] = await client.createMany([{ ...daily, owner }, { ...daily, owner, handler: "nobody" }]);
   assert.ok(made.task && wrong.error instanceof cloudsched.UnknownHandler);
-  assert.equal((await client.countMatching("pause", { owner })).count, 4);
   const change = await client.batchChange("pause", { owner });
   assert.equal((await client.wait(change.id, { interval: 50 })).status, "SUCCEEDED");
   assert.ok((await client.occurrences(new Date(Date.now() + 3 * 86_400_000)).take(1)).length);

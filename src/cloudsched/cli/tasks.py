@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from cloudsched.client.views import TaskView
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.task import FieldChange, HistoryEntry
-    from cloudsched.domain.responses.overview_responses import TaskCount
 
 F = TypeVar("F", bound="Callable[..., object]")
 POLL_SECONDS = 1.0
@@ -449,20 +448,26 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
 
 @tasks.command("pause-all")
 @click.option("--owner", help="Only the tasks of this owner. For users always themselves.")
+@click.option("--until", metavar="INSTANT", help="Only until this instant. What is paused already stays as it is.")
 @yes_option
 @key_option
 @_task_json_option
 @pass_client
-def pause_all(client: Client, *, owner: str | None, is_sure: bool, key: str | None, as_json: bool) -> None:
-    """Pause everything that would start by itself. `restore` takes it back.
+def pause_all(
+    client: Client, *, owner: str | None, until: str | None, is_sure: bool, key: str | None, as_json: bool
+) -> None:
+    """Pause everything that would start by itself. `restore` takes it back, unless it has an end.
 
-    Tasks that are paused already, without an end, are left alone.
+    Tasks that are paused already, without an end, are left alone. Results that were made before are still delivered,
+    and retried. To hold these as well, pause the dispatch queues: `cloudsched admin queues pause`.
     """
-    given = drop_none(owner=owner)
-    found = client.count_matching("PAUSE", status="ACTIVE", **given)
-    confirm(f"Pause {_write_tasks(found)}?", is_sure=is_sure)
-    action = client.pause_all(owner, idempotency_key=key)
-    _tell_action(action, f"take it back with: cloudsched tasks restore {action.id}", as_json=as_json)
+    from cloudsched.domain.documents.batch_change import DELIVERIES_GO_ON  # noqa: PLC0415 - not needed for --help
+
+    end = None if until is None else parse_instant(until, None, "--until")
+    confirm(f"Pause everything{f' of {owner}' if owner else ''}? {DELIVERIES_GO_ON}", is_sure=is_sure)
+    action = client.pause_all(owner, until=end, idempotency_key=key)
+    then = "it ends by itself" if end else f"take it back with: cloudsched tasks restore {action.id}"
+    _tell_action(action, then, as_json=as_json)
 
 
 @tasks.command()
@@ -476,18 +481,9 @@ def restore(client: Client, action_id: str, *, is_sure: bool, key: str | None, a
 
     Tasks that somebody has resumed, paused anew or deleted since are left alone.
     """
-    found = client.count_matching("RESUME", pause_id=action_id)
-    if not found.count:
-        click.echo("There is no task to restore.", err=as_json)
-        return
-    confirm(f"Restore {_write_tasks(found)}?", is_sure=is_sure)
+    confirm(f"Restore what {action_id} has paused?", is_sure=is_sure)
     action = client.restore(action_id, idempotency_key=key)
     _tell_action(action, f"see how far it is with: cloudsched tasks view {action.id}", as_json=as_json)
-
-
-def _write_tasks(found: TaskCount) -> str:
-    more = " or more" if found.is_at_least else ""
-    return f"{found.count:,}{more} {'task' if found.count == 1 else 'tasks'}"
 
 
 def _tell_action(action: TaskView, then: str, *, as_json: bool) -> None:

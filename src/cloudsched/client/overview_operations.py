@@ -49,7 +49,6 @@ from cloudsched.domain.responses.overview_responses import (
     QueuedTask,
     RetryCount,
     SearchResults,
-    TaskCount,
     TaskOccurrence,
     UsagePage,
     WorkerNote,
@@ -178,55 +177,47 @@ class OverviewOperations:
         return answer.read("a cursor", reader(ChangeCursor)).cursor
 
     @operation
-    def count_matching(
-        self,
-        action: BatchAction | Literal["PAUSE", "RESUME", "CANCEL", "RETRY_FAILED", "DELETE"],
-        /,
-        **filters: Unpack[BatchFilters],
-    ) -> Flow[TaskCount]:
-        """Return how many tasks `batch_change` would change now, at most 10,000. See there.
-
-        >>> client.count_matching("PAUSE", owner="ada").count
-        1
-        """
-        content = {"action": action, "filter": to_wire_fields(filters), "dryRun": True}
-        return fetch("a count", TaskCount, "POST", "/v1/tasks/batchChange", content)
-
-    @operation
     def batch_change(
         self,
         action: BatchAction | Literal["PAUSE", "RESUME", "CANCEL", "RETRY_FAILED", "DELETE"],
         /,
         *,
+        until: datetime | None = None,
         idempotency_key: str | None = None,
         **filters: Unpack[BatchFilters],
     ) -> Flow[TaskView]:
         """Start to change all tasks that match the filters. Return the task that does it.
 
         The key makes it safe to repeat. None makes a new key. `wait` returns the execution: its `content`
-        says how many tasks were changed, skipped and refused, and why.
+        says how many tasks were changed, skipped and refused, and why. The task's payload has the numbers meanwhile.
 
         Args:
             action: ``PAUSE``, ``RESUME``, ``CANCEL``, ``RETRY_FAILED`` or ``DELETE``.
+            until: The end of a pause, an aware instant. The tasks go on then, and what was paused before stays so.
             idempotency_key: The same for the same change.
             filters: One or more of `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `pause_id`, `ids`.
 
         Raises:
-            InvalidInput: There is no filter, or no index for this combination.
+            InvalidInput: There is no filter, no index for this combination, or the end is past or of no pause.
             QuotaExceeded: The caller is a user who has five open changes.
 
         >>> change = client.batch_change("CANCEL", owner="ada", handler="remind")
         """
-        return _start_batch({"action": action, "filter": to_wire_fields(filters)}, idempotency_key)
+        content = {"action": action, "filter": to_wire_fields(filters), **to_wire_fields(given(until=until))}
+        return _start_batch(content, idempotency_key)
 
     @operation
-    def pause_all(self, owner: str | None = None, *, idempotency_key: str | None = None) -> Flow[TaskView]:
+    def pause_all(
+        self, owner: str | None = None, *, until: datetime | None = None, idempotency_key: str | None = None
+    ) -> Flow[TaskView]:
         """Start to pause all active tasks: of an owner, or for admins of everybody. Return the task that does it.
 
-        It remembers which it has paused: give its id to `restore`. Tasks that are created later run.
+        It remembers which it has paused: give its id to `restore`. Tasks that are created later run. Results that were
+        made before are still delivered, and retried: to hold these as well, pause the dispatch queues.
 
         Args:
             owner: The owner. None means all tasks that the caller may change.
+            until: The end of the pause. Then there is nothing to restore: see `batch_change`.
             idempotency_key: The same for the same change.
 
         >>> stopped = client.pause_all("ada")
@@ -234,7 +225,8 @@ class OverviewOperations:
         >>> print(client.get(task.id).status)
         PAUSED
         """
-        content = {"action": "PAUSE", "filter": {"status": "ACTIVE", **given(owner=owner)}}
+        chosen = {"status": "ACTIVE", **given(owner=owner)}
+        content = {"action": "PAUSE", "filter": chosen, **to_wire_fields(given(until=until))}
         return _start_batch(content, idempotency_key)
 
     @operation

@@ -214,8 +214,6 @@ class Dashboard:
             return self._render(request, visit, view.template, refusal.status, **shown, said=str(refusal), tone="fail")
 
         done = request.args.get("done", "")
-        if done in page.get("outdated", ()):  # the page says what has come of it
-            done = ""
         undo = UNDONE_BY.get(done)
         if view is not VIEWS["task"] or undo not in page["task"].get("allowedVerbs", ()):
             undo = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.status import BAD, OPEN, show_status
@@ -16,7 +16,6 @@ from cloudsched.dashboard.times import find_instant
 from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.any_case import to_upper_snake
 from cloudsched.domain.documents.batch_change import BatchAction
-from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason
@@ -220,49 +219,3 @@ def list_bulk_verbs(task: Json) -> tuple[str, ...]:
     if verbs and has_failed and task["status"] in RETRYABLE_STATUSES:
         verbs = (*verbs, BatchAction.RETRY_FAILED)
     return tuple(map(to_upper_snake, verbs))
-
-
-class BulkAction(NamedTuple):
-    """A change of many tasks at once."""
-
-    label: str
-    """The button beside a list."""
-    verb: str
-    """The button below the question."""
-    would: str
-    """What would become of the tasks, after their number."""
-    means: str
-
-
-BULK_ACTIONS: Final = complete_table(
-    BatchAction,
-    {
-        BatchAction.PAUSE: BulkAction(
-            "Pause",
-            "Pause",
-            "would be paused",
-            "They stay paused until you resume them. You can restore exactly these afterwards.",
-        ),
-        BatchAction.RESUME: BulkAction(
-            "Resume",
-            "Resume",
-            "would be resumed",
-            "They continue with their next run. If the budget of their owner is used up, that pauses them again.",
-        ),
-        BatchAction.RETRY_FAILED: BulkAction(
-            "Retry failed",
-            "Retry",
-            "would be tried again",
-            "The last failed run of each gets one more attempt. You cannot take that back.",
-        ),
-        BatchAction.CANCEL: BulkAction(
-            "Cancel",
-            "Cancel",
-            "would be cancelled",
-            "They never run again. Their records are kept. This cannot be undone.",
-        ),
-        BatchAction.DELETE: BulkAction(
-            "Delete", "Delete", "would be deleted", "They and their runs are deleted. This cannot be undone."
-        ),
-    },
-)

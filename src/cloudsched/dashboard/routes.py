@@ -37,7 +37,6 @@ DONE: Final = {
     "same": "Nothing was changed.",
     "taken-back": "Taken back.",
     "bulk": "Started.",
-    "retries": "Started.",
     "stopped": "Stopped. Tasks it had not reached yet are unchanged.",
     "budget": "The budget is set. Tasks it had paused resume within five minutes.",
     "clock": "The clock was moved.",

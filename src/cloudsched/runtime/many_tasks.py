@@ -121,10 +121,10 @@ class ManyTasks:
 
     @lazy_property
     def batch_changes(self) -> BatchChanges:
-        """Counts what a batch change concerns, and starts it."""
+        """Previews what a batch change concerns, and starts it."""
         from cloudsched.engine.tasks.batch_changes import BatchChanges
 
-        return BatchChanges(self._store, self._clock, self._scheduler, has_free_counts=self.has_free_counts)
+        return BatchChanges(self._store, self._clock, self._scheduler)
 
     @lazy_property
     def batch_change_run(self) -> BatchChangeRun:

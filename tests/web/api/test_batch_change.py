@@ -60,7 +60,16 @@ def read_result(roles: RoleHarness, who: str, task_id: str) -> dict[str, Any]:
 
 def count(roles: RoleHarness, who: str, action: str, **more: Any) -> int:
     """Return how many tasks a change would concern."""
-    return int(roles.ask(who, "POST", PATH, {"action": action, "filter": more, "dryRun": True}).json["count"])
+    return int(roles.ask(who, "POST", PATH, {"action": action, "filter": more, "dryRun": True}).json["count"]["value"])
+
+
+def read_outcome(roles: RoleHarness, task_id: str, *, is_exact: bool = True) -> dict[str, Any]:
+    """Return what the task of a change says that it has come to, its numbers alone: all are exact, or none is."""
+    outcome = roles.fetch("admin", f"/v1/tasks/{task_id}")["payload"]["outcome"]
+    for name in batch_changes.COUNTS:
+        assert outcome[name]["atLeast"] != is_exact
+        outcome[name] = outcome[name]["value"]
+    return dict(outcome)
 
 
 def statuses(roles: RoleHarness) -> dict[str, str]:
@@ -71,7 +80,7 @@ def statuses(roles: RoleHarness) -> dict[str, str]:
 
 def read_count(answer: dict[str, Any]) -> tuple[int, bool]:
     """Return the number in an answer, and whether there may be more."""
-    return answer["count"], answer["isAtLeast"]
+    return answer["count"]["value"], answer["count"]["atLeast"]
 
 
 # ── Abuse ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,6 +101,7 @@ def test_what_no_index_has_is_counted_by_reading_some(roles: RoleHarness, monkey
     assert read_count(ask()) == (3, False)
     monkeypatch.setattr(matching_rows, "MAX_LOOKED_THROUGH", 2)
     monkeypatch.setattr(batch_changes, "MAX_READ", 4)
+    monkeypatch.setattr(batch_changes, "_PREVIEW_SIZE", 2)
     assert read_count(ask()) == (1, True)
     assert change(roles, "ada", "pause", **chosen)["changed"] == 3
 
@@ -102,10 +112,13 @@ def test_a_change_has_the_rights_of_its_caller_and_no_others(roles: RoleHarness)
     roles.task("ada", **{**YEARLY, "handler": "maintain"}, id="theirs")
     change(roles, "admin", "pause", owner="ada")
     assert statuses(roles) == {"mine": "PAUSED", "theirs": "PAUSED"}
-    result = change(roles, "ada", "resume", status="PAUSED")
+    resume = roles.ask("ada", "POST", PATH, {"action": "resume", "filter": {"status": "PAUSED"}}).json
+    result = read_result(roles, "ada", resume["id"])
     assert (result["changed"], result["refused"]) == (1, 1)
     (refusal,) = result["refusals"]
     assert refusal["taskId"] == "theirs"
+    outcome = {"changed": 1, "skipped": 0, "refused": 1, "state": "DONE_IN_PART"}
+    assert read_outcome(roles, resume["id"]) == outcome
     assert "only servers" in refusal["problem"]
     assert statuses(roles) == {"mine": "ACTIVE", "theirs": "PAUSED"}
     assert change(roles, "admin", "resume", owner="ada")["changed"] == 1
@@ -255,14 +268,95 @@ def test_a_change_that_was_killed_half_way_goes_on(roles: RoleHarness, monkeypat
     path = f"/v1/tasks/{started['id']}/executions"
     (execution,) = roles.fetch("ada", path)["executions"]
     assert [note["text"] for note in execution["progress"]] == ["4 changed, 0 skipped, 0 refused"]
+    assert read_outcome(roles, started["id"]) == {"changed": 4, "skipped": 0, "refused": 0}
     assert roles.ask("ada", "POST", f"/v1/tasks/{paused[4]}/resume").status_code == 200
     roles.sim.advance(15 * MINUTE)
     (execution,) = roles.fetch("ada", path)["executions"]
     assert execution["content"] == {"changed": 8, "skipped": 1, "refused": 0, "refusals": []}
+    assert read_outcome(roles, started["id"], is_exact=False) == {
+        "changed": 8,
+        "skipped": 1,
+        "refused": 0,
+        "state": "DONE",
+    }
     found = roles.fetch("ada", "/v1/tasks?handler=work")["tasks"]
     told = {each["id"]: (each["status"], each["revision"]) for each in found}
     assert told.pop(paused[4])[0] == "ACTIVE"
     assert [*told.values()] == [("PAUSED", 2)] * 9
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"until": "2000-01-01T00:00:00Z"}, "is in the past"),
+        ({"until": "2027-02-01T09:00:00"}, "until"),
+        ({"until": "Monday"}, "until"),
+        ({"until": 7}, "until"),
+        ({"until": "2027-02-01T09:00:00Z", "action": "resume"}, "does not go with RESUME"),
+        ({"until": "2027-02-01T09:00:00Z", "action": "delete"}, "does not go with DELETE"),
+    ],
+    ids=str,
+)
+def test_an_end_that_is_none_is_refused_before_anything_is_changed(
+    roles: RoleHarness, more: dict[str, Any], says: str
+) -> None:
+    """When it is counted and when it is started: nothing is created, and nothing paused."""
+    roles.task("ada", **YEARLY, id="t")
+    for dry in (True, False):
+        body = {"action": "pause", "filter": {"owner": "ada"}, "dryRun": dry, **more}
+        answer = roles.ask("ada", "POST", PATH, body)
+        assert answer.status_code == 400, answer.text
+        assert says in answer.text
+    assert statuses(roles) == {"t": "ACTIVE"}
+
+
+def test_a_pause_of_many_until_some_time_is_that_of_each(roles: RoleHarness) -> None:
+    """Each is as if it had been paused alone: it says until when, and goes on then with nothing of what came due.
+
+    What was paused before stays as it was, with its own end or none. One that would have nothing left to do is refused.
+    """
+    hourly = YEARLY | {"schedule": "every hour"}
+    end = roles.sim.now + 10 * 60 * MINUTE
+    for name in ("alone", "a", "b", "before", "shorter", "longer"):
+        roles.task("ada", **hourly, id=name)
+    roles.task("ada", **YEARLY | {"schedule": "in 2 hours"}, id="once")
+    roles.ask("ada", "POST", "/v1/tasks/before/pause", {})
+    roles.ask("ada", "POST", "/v1/tasks/shorter/pause", {"until": "in 2 hours"})
+    roles.ask("ada", "POST", "/v1/tasks/longer/pause", {"until": "in 3 days"})
+    kept = {name: roles.fetch("ada", f"/v1/tasks/{name}") for name in ("before", "shorter", "longer")}
+    roles.ask("ada", "POST", "/v1/tasks/alone/pause", {"until": end.isoformat()})
+    asked = {"action": "pause", "filter": {"owner": "ada"}, "until": end.isoformat()}
+    counted = roles.ask("ada", "POST", PATH, {**asked, "dryRun": True}).json
+    assert {each["id"] for each in counted["first"]} == {"a", "b", "once"}
+    started = roles.ask("ada", "POST", PATH, asked).json
+    result = read_result(roles, "ada", started["id"])
+    assert (result["changed"], result["refused"]) == (2, 1)
+    assert "only time" in result["refusals"][0]["problem"]
+    assert {name: roles.fetch("ada", f"/v1/tasks/{name}") for name in kept} == kept
+
+    def tell(name: str) -> tuple[Any, ...]:
+        shown = roles.fetch("ada", f"/v1/tasks/{name}")
+        (entry, *_) = roles.fetch("ada", f"/v1/tasks/{name}/history")["entries"]
+        runs = roles.fetch("ada", f"/v1/tasks/{name}/executions")["executions"]
+        fields = [shown.get(each) for each in ("status", "pausedUntil", "message", "nextExecutionTime")]
+        return (*fields, entry["action"], entry.get("reason"), len(runs))
+
+    assert tell("a") == tell("b") == tell("alone")
+    assert tell("a")[0] == "PAUSED"
+    roles.sim.advance(3 * 60 * MINUTE)
+    assert statuses(roles)["shorter"] == "ACTIVE"
+    roles.sim.advance(8 * 60 * MINUTE)
+    assert tell("a") == tell("b") == tell("alone")
+    assert tell("a")[0] == "ACTIVE"
+    assert (statuses(roles)["before"], statuses(roles)["longer"]) == ("PAUSED", "PAUSED")
+
+
+def test_what_a_pause_of_many_leaves_going_is_said(roles: RoleHarness) -> None:
+    """In the answer, and with no other action."""
+    roles.task("ada", **YEARLY, id="t")
+    for action, is_said in (("pause", True), ("resume", False), ("cancel", False)):
+        started = roles.ask("ada", "POST", PATH, {"action": action, "filter": {"owner": "ada"}}).json
+        assert ("still delivered" in started["description"]) is is_said
 
 
 def test_a_user_takes_back_no_stop_of_an_admins(roles: RoleHarness) -> None:

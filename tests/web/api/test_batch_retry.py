@@ -8,6 +8,7 @@ import pytest
 from tests.web.callers import MINUTE, RoleHarness
 
 from cloudsched import App, Context, Settings
+from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.engine.tasks import batch_changes
 
 RETRY, FAILURES = "/v1/executions/batchRetry", "/v1/executions/failures"
@@ -115,7 +116,7 @@ def test_calls_are_left_out_if_that_is_asked(roles: RoleHarness) -> None:
     assert call["calledBy"] == {"taskId": caller["taskId"], "executionId": caller["id"]}
     alone = find(roles, "admin", "/v1/executions?status=FAILED&calls=false")["executions"]
     assert [each["id"] for each in alone] == [caller["id"]]
-    assert ask(roles, "admin", dry=True, status="FAILED")["count"] == 1
+    assert ask(roles, "admin", dry=True, status="FAILED")["count"]["value"] == 1
 
 
 def test_a_retry_names_the_first_ten_and_the_count_then_retries_all(roles: RoleHarness) -> None:
@@ -124,14 +125,14 @@ def test_a_retry_names_the_first_ten_and_the_count_then_retries_all(roles: RoleH
     run(roles, "ada", "parse")
     IS_MENDED.append(True)
     asked = ask(roles, "admin", dry=True, errorType="ConnectionError")
-    assert asked["count"] == 23
+    assert asked["count"] == {"value": 23, "atLeast": False}
     assert len(asked["first"]) == 10
     assert asked["first"][0]["error"].startswith("ConnectionError")
     assert retry(roles, "admin", errorType="ConnectionError") == {
         "changed": 23, "skipped": 0, "refused": 0, "refusals": [],
     }  # fmt: skip
     assert [each["type"] for each in find(roles, "admin")["groups"]] == ["ValueError"]
-    assert ask(roles, "admin", dry=True, errorType="ConnectionError")["count"] == 0
+    assert ask(roles, "admin", dry=True, errorType="ConnectionError")["count"]["value"] == 0
 
 
 def test_a_user_retries_nobody_else_s_executions(roles: RoleHarness) -> None:
@@ -142,12 +143,12 @@ def test_a_user_retries_nobody_else_s_executions(roles: RoleHarness) -> None:
         {"taskId": each["taskId"], "executionId": each["id"]}
         for each in find(roles, "admin", "/v1/executions?owner=bob")["executions"]
     ]
-    assert ask(roles, "ada", dry=True, ids=theirs)["count"] == 0
+    assert ask(roles, "ada", dry=True, ids=theirs)["count"]["value"] == 0
     assert retry(roles, "ada", ids=theirs)["changed"] == 0
     assert roles.ask("ada", "POST", RETRY, {"filter": {"owner": "bob"}}).status_code == 403
     assert roles.ask("viewer", "POST", RETRY, {"filter": {"owner": "bob"}}).status_code == 403
     assert retry(roles, "ada", handler="load")["changed"] == 1
-    assert ask(roles, "admin", dry=True, ids=theirs)["count"] == 1
+    assert ask(roles, "admin", dry=True, ids=theirs)["count"]["value"] == 1
     assert retry(roles, "admin", ids=theirs)["changed"] == 1
 
 
@@ -163,7 +164,7 @@ def test_what_cannot_be_retried_is_neither_counted_nor_tried(roles: RoleHarness,
     ids = [{"taskId": each["taskId"], "executionId": each["id"]} for each in records]
     for chosen in ({"handler": "load"}, {"owner": "ada"}, {"error": "gone"}, {"ids": ids}):
         asked = ask(roles, "ada", dry=True, **chosen)
-        assert (asked["count"], len(asked["first"])) == (1, 1), chosen
+        assert (asked["count"]["value"], len(asked["first"])) == (1, 1), chosen
         assert asked["first"][0]["taskId"] != first["id"]
     counts = retry(roles, "ada", handler="load")
     assert (counts["changed"], counts["skipped"], counts["refused"]) == (1, 1, 0)
@@ -184,19 +185,21 @@ def test_a_repeated_request_retries_once(roles: RoleHarness) -> None:
     assert tasks[0] == tasks[1]
 
 
-def test_an_index_counts_all_that_a_retry_concerns(roles: RoleHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are; of what no index has, so many are read, and it says that there may be more."""
-    monkeypatch.setattr(batch_changes, "MAX_RETRIES_READ", 2)
-    monkeypatch.setattr(batch_changes, "_FEW_RETRIES", 1)
+def test_a_preview_that_stopped_says_that_there_may_be_more(
+    roles: RoleHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The retry itself goes on to the end, and its task says what it has come to."""
+    monkeypatch.setattr(batch_changes, "MAX_READ", 2)
     run(roles, "ada", "load", 4)
     run(roles, "bob", "load", 3)
     for who, chosen, count, is_cut in (
-        ("admin", {"from": "2026-01-01T00:00:00Z"}, 7, False),
-        ("admin", {"owner": "ada", "status": "FAILED"}, 4, False),
-        ("ada", {"status": "FAILED"}, 4, False),
+        ("admin", {"from": "2026-01-01T00:00:00Z"}, 2, True),
         ("admin", {"status": "TIMED_OUT"}, 0, False),
         ("admin", {"errorType": "ConnectionError"}, 2, True),
     ):
         found = ask(roles, who, dry=True, **chosen)
-        assert (found["count"], found["isAtLeast"]) == (count, is_cut), chosen
+        assert found["count"] == {"value": count, "atLeast": is_cut}, chosen
     assert retry(roles, "admin", errorType="ConnectionError")["changed"] == 7
+    (action,) = roles.fetch("admin", f"/v1/tasks?handler={BATCH_CHANGE_HANDLER}")["tasks"]
+    assert action["payload"]["outcome"]["changed"] == {"value": 7, "atLeast": False}
+    assert action["payload"]["outcome"]["state"] == "DONE"

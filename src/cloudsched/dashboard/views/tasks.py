@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.charts.run_marks import draw_runs, write_runs
-from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, list_bulk_verbs
+from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
@@ -163,7 +163,7 @@ def build(answer: Json, visit: Visit) -> Json:
     if list_free_words(words):
         shown["searched"] = answer.get("lookedThrough", 0)
     if visit.may_change:
-        shown["bulkActions"] = {name: row.label for name, row in BULK_ACTIONS.items()}
+        shown["bulkActions"] = {each: each.label for each in BatchAction}
     return shown
 
 

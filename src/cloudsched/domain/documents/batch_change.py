@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, assert_never
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, assert_never
 
 from pydantic import Field, StringConstraints, model_validator
 
 from cloudsched.domain.documents.category import Category, Label
-from cloudsched.domain.documents.document import Duration, Instant, StoredEnum, WireModel
+from cloudsched.domain.documents.document import Duration, Instant, StoredEnum, WireModel, complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.filters import ErrorText
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
@@ -16,6 +16,10 @@ from cloudsched.domain.documents.task import MAX_NAME, Owner, Task, TaskId, Task
 if TYPE_CHECKING:
     from datetime import datetime
 
+DELIVERIES_GO_ON: Final = (
+    "Results that were made before are still delivered, and retried. To hold these as well, pause the dispatch queues."
+)
+"""What a pause of many tasks leaves going."""
 MAX_IDS: Final = 500
 """The most tasks that a filter may name one by one."""
 
@@ -44,6 +48,41 @@ class BatchAction(StoredEnum):
                 return None
             case unknown:
                 assert_never(unknown)
+
+    @property
+    def label(self) -> str:
+        """Its name on buttons, such as ``Retry failed``."""
+        return self.replace("_", " ").capitalize()
+
+    @property
+    def means(self) -> str:
+        """What becomes of each task, in sentences."""
+        return _MEANINGS[self]
+
+
+_MEANINGS: Final = complete_table(
+    BatchAction,
+    {
+        BatchAction.PAUSE: "They stay paused until you resume them, and you can restore exactly these. So does what a "
+        "budget or a time holds. With an end they go on by themselves, and what is paused already stays as it is. "
+        + DELIVERIES_GO_ON,
+        BatchAction.RESUME: "They go on with their next run, or when their own pause ends. What came due in the "
+        "meantime is skipped. A budget that is used up pauses them again.",
+        BatchAction.CANCEL: "They never run again. Their records are kept. This cannot be undone.",
+        BatchAction.RETRY_FAILED: "The last failed run of each gets one more attempt. Recorded steps are kept. What "
+        "failed runs again, and so does what a handler does outside steps. You cannot take that back. Runs of paused "
+        "or cancelled tasks, and calls that other runs made, are left alone.",
+        BatchAction.DELETE: "They and their runs are deleted. This cannot be undone.",
+    },
+)
+
+
+class BatchState(StoredEnum):
+    """What a change of many has come to in the end. One that was stopped or has failed has none."""
+
+    DONE = "DONE"
+    DONE_IN_PART = "DONE_IN_PART"
+    """Some of what it concerned was refused."""
 
 
 class TaskFilter(WireModel):
@@ -87,14 +126,17 @@ class BatchChange(WireModel):
 
     action: BatchAction
     filter: TaskFilter
-    expected: int | None = None
-    """The number of tasks that it concerned when it was asked for. None if they were not all counted."""
+    until: Instant | None = None
+    """The end of a pause, for each of the active tasks. What is paused already stays as it is."""
+    outcome: dict[str, Any] | None = None
+    """What it has come to so far: how many tasks were ``changed``, ``skipped`` and ``refused``, each a `Count`, and
+    once it has ended the ``state``, a `BatchState`. None before it begins."""
 
     @property
     def statuses(self) -> tuple[TaskStatus, ...] | None:
         """The statuses of the tasks that it concerns, or None for all statuses."""
         chosen = None if self._is_pause_of_active else self.filter.status
-        changed = self.action.statuses
+        changed = self.action.statuses if self.until is None else (TaskStatus.ACTIVE,)
         if chosen is None:
             return changed
         if changed is None or chosen in changed:
@@ -112,8 +154,12 @@ class BatchChange(WireModel):
             and task.created_at <= asked_at
             and task.handler != BATCH_CHANGE_HANDLER
             and (self.action is not BatchAction.RETRY_FAILED or has_failed(task))
-            and (self.action is not BatchAction.PAUSE or task.is_active or task.goes_on_by_itself)
+            and self.may_concern(task)
         )
+
+    def may_concern(self, task: Task) -> bool:
+        """Return whether a task is none that a pause finds paused until somebody resumes it."""
+        return self.action is not BatchAction.PAUSE or task.status is not TaskStatus.PAUSED or task.goes_on_by_itself
 
     @property
     def _is_pause_of_active(self) -> bool:
@@ -164,8 +210,8 @@ class BatchRetry(WireModel):
     """A retry of all failed executions that match."""
 
     executions: RetryFilter
-    expected: int | None = None
-    """The number of executions that it concerned when it was asked for. None if they were not all counted."""
+    outcome: dict[str, Any] | None = None
+    """As that of a `BatchChange`."""
 
 
 def has_failed(task: Task) -> bool:

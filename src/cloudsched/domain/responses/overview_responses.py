@@ -313,27 +313,13 @@ class ConcernedTask(ApiResponse):
     owner: str
 
 
-class LeftAlone(ApiResponse):
-    """Tasks that a change leaves as they are, for one reason."""
-
-    count: int = Field(ge=1)
-    reason: str
-
-
 class TaskCount(ApiResponse):
-    """The number of tasks that match a filter."""
+    """The tasks that a change would concern now."""
 
-    count: int = Field(ge=0)
-    """On Firestore at most 10,000 are counted. If tasks must be read for the count, it covers the matching ones of some
-    1,000."""
-    is_at_least: bool = False
-    """True if there may be more, because counting stopped at a bound."""
-    stay_paused: int = Field(default=0, ge=0)
-    """How many of them are paused already, by a budget or until some time: they stay paused after that."""
+    count: Count
+    """At most some 500 tasks are read for it."""
     first: tuple[ConcernedTask, ...] = ()
     """Up to ten of them."""
-    left_alone: tuple[LeftAlone, ...] = ()
-    """Tasks that match the filter and would not be changed."""
 
 
 class FailedExecution(ApiResponse):
@@ -349,13 +335,10 @@ class FailedExecution(ApiResponse):
 
 
 class RetryCount(ApiResponse):
-    """The number of failed executions that match a filter."""
+    """The failed executions that a retry would concern now, without those of paused and cancelled tasks."""
 
-    count: int = Field(ge=0)
-    """Without those of paused and cancelled tasks if at most 500 match. Of more it is the number of all of them, if an
-    index has it; else of those that were read, at most some 1,000, and 10,000 in SQLite."""
-    is_at_least: bool = False
-    """True if there may be more, because counting stopped at a bound."""
+    count: Count
+    """At most 500 failures are read for it."""
     first: tuple[FailedExecution, ...] = ()
     """The first ten, the latest first."""
 

@@ -166,10 +166,15 @@ def require_not_held(task: Task) -> None:
         )
 
 
-def require_end_of_pause(task: Task, now: datetime, until: datetime) -> None:
-    """Check that a pause can end then, and leaves the task something to do."""
+def require_end_ahead(until: datetime, now: datetime) -> None:
+    """Check that a pause ends after now."""
     if until <= now:
         raise InvalidInput("until", f"is in the past: {until.isoformat()}", "Give the time at which it goes on.")
+
+
+def require_end_of_pause(task: Task, now: datetime, until: datetime) -> None:
+    """Check that a pause can end then, and leaves the task something to do."""
+    require_end_ahead(until, now)
     goes_on = resume_plan(task.model_copy(update={"next_execution_time": None}), until)
     if task.is_one_time and not task.runs and goes_on.next_execution_time is None:
         hint = "Move it to a later time, or pause it without an end."

@@ -224,7 +224,7 @@ def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Res
     """Retry all failed executions that match a filter, each with one more attempt.
 
     With `dryRun`, the answer is their present number and the first ten (200). Otherwise a task is created
-    that retries them (202). Its execution has the progress and, in the end, the counts. Cancel that task
+    that retries them (202). Its payload has the outcome: the counts so far and, in the end, the state. Cancel it
     to stop the retries. Executions that are newer than the request, or that are no longer failed, stay as
     they are. So do those of paused and cancelled tasks, and calls: retry the executions that made them. An
     `Idempotency-Key` makes the request safe to repeat. Users may have five open requests.
@@ -235,7 +235,7 @@ def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Res
     changes = call.app.container.many_tasks.batch_changes
     key = read_idempotency_key(call.request)
     if body.dry_run:
-        return json_response(changes.count_retries(chosen).to_wire())
+        return json_response(changes.preview_retries(chosen).to_wire())
     batch = BatchRetry(executions=chosen)
     started = changes.start_retry(batch, find_batch_owner(call), key, call.authority.actor)
     return task_response(call, started, 202)

@@ -406,8 +406,10 @@ class BatchChangeRequest(WireModel):
     action: BatchAction
     """``RETRY_FAILED`` gives the execution that finished last one more attempt, if it failed or timed out."""
     filter: BatchChangeFilter
+    until: InputInstant | None = None
+    """The end of a pause. If omitted, somebody has to resume the tasks."""
     dry_run: Annotated[bool, Field(strict=True)] = False
-    """Only count the tasks."""
+    """Only count the tasks, and name the first ten."""
 
 
 class ExecutionRetryFilter(RetryFilter):

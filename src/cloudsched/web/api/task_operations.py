@@ -356,19 +356,22 @@ _NAMES: Final = ", ".join(sorted(field.alias or name for name, field in TaskFilt
 def batch_change_tasks(call: ApiCall, body: bodies.BatchChangeRequest) -> Response:
     """Pause, resume, cancel, retry or delete all tasks that match a filter.
 
-    With `dryRun`, the answer is their present number (200). Otherwise a task is created that changes them
-    (202). Its execution has the progress and, in the end, the counts. Each task is changed with the
-    rights that you have at that time. Tasks that are newer than the request, or match no longer, stay as
-    they are. An `Idempotency-Key` makes the request safe to repeat. Users may have five open requests.
+    With `dryRun`, the answer is their present number, as far as 500 tasks have it (200). Otherwise a task is
+    created that changes them (202). Its payload has the outcome: the counts so far and, in the end, the state.
+    Each task is changed with the rights that you have at that time. Tasks that are newer than the request, or
+    match no longer, stay as they are. A pause with `until` ends by itself, as that of one task does, and
+    concerns what is active. Results that were made before a pause are still delivered, and retried: to hold
+    these as well, pause the dispatch queues. An `Idempotency-Key` makes the request safe to repeat. Users may
+    have five open requests.
     """
     chosen = read_batch_filter(call, TaskFilter, body.filter)
     if chosen is None:
         raise InvalidInput("filter", "is empty, and would match every task", f"Give one or more of {_NAMES}.")
-    change = BatchChange(action=body.action, filter=chosen)
+    change = BatchChange(action=body.action, filter=chosen, until=body.until)
     changes = call.app.container.many_tasks.batch_changes
     key = read_idempotency_key(call.request)
     if body.dry_run:
-        return json_response(changes.count(change).to_wire())
+        return json_response(changes.preview(change).to_wire())
     started = changes.start(change, find_batch_owner(call), key, call.authority.actor)
     return task_response(call, started, 202)
 

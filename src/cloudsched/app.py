@@ -111,6 +111,7 @@ SHARED: Final = [
     "delete_person",
     "delete_script",
     "deliveries_of",
+    "resend",
     "describe_schedule",
     "dispatch_queues",
     "erase_person",

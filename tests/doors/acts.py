@@ -284,6 +284,7 @@ RECORDS: Final = (
             *("rotate_webhook_secret", "get_budget", "delete_budget"),
         )
     ),
+    Act("resend_delivery", "resend_delivery", {}, state="records", path={"deliveryId": "none"}),
     Act("erase a person", "delete_person", query={"everything": "true"}, state="records"),
     Act("put_person", "put_person", {"name": "Eve", "email": {"address": "eve@example.com"}}, state="records"),
     Act(

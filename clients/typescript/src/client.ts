@@ -221,8 +221,13 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
   }
 
   /** List what was sent to somebody and with what result; of all owners, what has failed. */
-  deliveriesOf(filters: Filters<api.ListOwnerDeliveriesQuery> = {}, options?: RequestOptions): Listing<api.DeliveryEntry> {
+  deliveriesOf(filters: Filters<api.ListOwnerDeliveriesQuery> = {}, options?: RequestOptions): Listing<api.DeliveryReport> {
     return this.#list("/v1/deliveries", "deliveries", filters, options);
+  }
+
+  /** Send once more what was not sent, perhaps to another e-mail address, which the person then has. */
+  resend(deliveryId: string, body: api.ResendRequest = {}, options: ChangeOptions = {}): Promise<api.DeliveryReport> {
+    return this.#post(`/v1/deliveries/${encode(deliveryId)}/resend`, body, withKey(options), undefined, true);
   }
 
   /** Count how many executions ended on each day of a zone: what failed, and all others. */

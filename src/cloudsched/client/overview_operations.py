@@ -32,7 +32,7 @@ from cloudsched.client.flow import (
 )
 from cloudsched.client.task_operations import send_fields
 from cloudsched.client.views import Created, TaskView, reader
-from cloudsched.domain.responses.api_responses import BatchResult, DeliveryEntry
+from cloudsched.domain.responses.api_responses import BatchResult, DeliveryReport
 from cloudsched.domain.responses.overview_responses import (
     AuditEntry,
     BudgetDetails,
@@ -305,12 +305,39 @@ class OverviewOperations:
         return Listing(path, "tasks", to_query({"owner": owner, "skill": skill}), reader(QueuedTask))
 
     @listing
-    def deliveries_of(self, owner: str | None = None) -> Listing[DeliveryEntry]:
+    def deliveries_of(
+        self,
+        owner: str | None = None,
+        *,
+        channel: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        unreached: bool = False,
+    ) -> Listing[DeliveryReport]:
         """Yield the deliveries to an owner, with their results, the newest first, page by page.
 
-        Without an owner, a server gets those of all owners that have failed, the latest first.
+        Without an owner, a server gets those of all owners that have failed, the latest first, or with `unreached`
+        those that could reach nobody. `channel` is one such as ``EMAIL``, `since` and `until` say when they were made.
         """
-        return Listing("/v1/deliveries", "deliveries", to_query({"owner": owner}), reader(DeliveryEntry))
+        filters: dict[str, Any] = {"owner": owner, "channel": channel, "since": since, "until": until}
+        if unreached:
+            filters["unreached"] = "true"
+        return Listing("/v1/deliveries", "deliveries", to_query(filters), reader(DeliveryReport))
+
+    @operation
+    def resend(
+        self, delivery_id: str, address: str | None = None, *, idempotency_key: str | None = None
+    ) -> Flow[DeliveryReport]:
+        """Send a delivery that was not sent once more, perhaps to another e-mail address, which the person then has.
+
+        Raises:
+            NotAllowed: It was sent, is still being tried, or can reach nobody. Nothing was changed.
+            Forbidden: Others than admins give an address that their ID token does not have as verified.
+        """
+        path = f"/v1/deliveries/{quote(delivery_id, safe='')}/resend"
+        content, key = given(address=address), choose_key(idempotency_key)
+        answer = yield ApiRequest("POST", path, content, headers={"Idempotency-Key": key}, is_idempotent=True)
+        return answer.read("a delivery", reader(DeliveryReport))
 
     @operation
     def workers(self, owner: str | None = None) -> Flow[list[WorkerNote]]:

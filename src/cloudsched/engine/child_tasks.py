@@ -173,10 +173,10 @@ class ChildTasks:
         if task.parent is not None and task.delivery is None and (task.has_ended or task.deleted_at):
             self._wake_parent_run(task.parent, has_ended=True)
         if task.delivery is not None and task.has_ended and task.status is not TaskStatus.COMPLETED:
-            self._note_undelivered(task, task.delivery)
+            self.note_undelivered(task, task.delivery)
 
-    def _note_undelivered(self, task: Task, delivery: Delivery) -> None:
-        """Say in the record of an execution, which has succeeded, that its result has not been delivered."""
+    def note_undelivered(self, task: Task, delivery: Delivery, *, is_over: bool = False) -> None:
+        """Say in the record of an execution, which has ended, that it has not been delivered, or no longer say so."""
         if delivery.channel == PING:  # it tells a switch, not a person
             return
         store = self._engine.store
@@ -186,19 +186,24 @@ class ChildTasks:
             why = record.message or (record.error and record.error.message) or ""
         ended = store.load_execution(delivery.task_id, delivery.execution_id)
         note = explain_undelivered(delivery.channel, why or task.status)
-        if ended is None or note in (ended.message or ""):
+        if ended is None or (note in (ended.message or "")) is not is_over:
             return
+        message = f"{note} {ended.message or ''}"
+        if is_over:
+            message = (ended.message or "").replace(note, "")
 
         # This goes past the committer, for which an execution would end here.
         def note_it(stored: VersionedTask | None) -> None:
             if stored is None:
                 return
             told = ended.model_copy(
-                update={"message": truncate(f"{note} {ended.message or ''}".strip(), _MAX_MESSAGE)},
+                update={"message": truncate(message.strip(), _MAX_MESSAGE) or None},
             )
             store.commit(Commit(with_changes(stored.task, self._engine.clock.now()), stored, (told,)))
 
         compare_and_set(f"task {delivery.task_id}", partial(store.load, delivery.task_id), note_it)
+        if is_over:
+            return
         about = {"action": "undelivered", "taskId": delivery.task_id, "executionId": delivery.execution_id}
         log.warning(
             "%s It is of task %s, whose owner is %s.",

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Response
 
+from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.person import PersonPatch
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.responses.api_responses import ExportPage, WebhookSecret
-from cloudsched.errors import NotFound
+from cloudsched.engine.ports.sender import Suppress
+from cloudsched.errors import Forbidden, InvalidInput, NotAllowed, NotFound
+from cloudsched.features.deliveries.report import report_delivery
 from cloudsched.people.link_pages import render_page
+from cloudsched.people.reach import say_not_set_up
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.etags import parse_if_match
+from cloudsched.web.api.idempotency_keys import mark_change
 from cloudsched.web.api.operation import ApiCall, operation, read_owner
 from cloudsched.web.api.parse import read_body, validate_model
 from cloudsched.web.api.responses import json_response, person_response, task_response
@@ -116,6 +121,59 @@ def _saved_response(saved: SavedPerson) -> Response:
     status = 201 if saved.is_new else 200
     secret = {"webhookSecret": saved.webhook_secret} if saved.webhook_secret else {}
     return person_response(saved.person, status, secret)
+
+
+@operation(
+    "POST",
+    "/v1/deliveries/{deliveryId}/resend",
+    "People",
+    body=bodies.ResendRequest,
+    body_is_optional=True,
+    accepts_idempotency_key=True,
+    response_schema="DeliveryReport",
+    error_statuses=(409,),
+)
+def resend_delivery(call: ApiCall, body: bodies.ResendRequest) -> Response:
+    """Send a delivery that was not sent once more.
+
+    With `address`, mails go to that address from now on: it is stored with the person, as verified. So an admin may
+    give any, and the person the one that their ID token has as verified. Nothing is changed if the delivery was sent,
+    is still being tried, was sent again less than a minute ago, or can reach nobody. To correct another contact, change
+    it with PATCH, have it confirmed, then send again without an address. Users may send again what goes to a person,
+    and what a user has asked for.
+    """
+    container = call.app.container
+    stored = container.store.load(call.path["deliveryId"])
+    task = None if stored is None else stored.task
+    delivery = None if task is None else task.delivery
+    if task is None or delivery is None or task.deleted_at is not None or not call.caller.can_see(task.owner):
+        raise NotFound("delivery", call.path["deliveryId"])
+    by = call.authority
+    by.require_owner(task.owner)
+    if by.is_user and not (delivery.channel in USERS_CHANNELS or delivery.is_users_url):
+        raise Forbidden("Only an admin may send again what was not for a person.")
+    address = body.address
+    if address is not None and delivery.channel != DeliveryChannel.EMAIL:
+        hint = "Change the contact with PATCH /v1/people/{owner}, have it confirmed, and send again without an address."
+        raise InvalidInput("address", "goes with EMAIL alone", hint)
+    patch = (
+        validate_model(PersonPatch, {"email": {"address": address, "verified": True}}) if address is not None else None
+    )
+
+    def correct() -> None:
+        wiring = _wiring(call)
+        found = wiring.recipients.find_for(task.owner, delivery)
+        reason = say_not_set_up(delivery.channel) if delivery.channel not in wiring.senders else ""
+        if isinstance(found, Suppress) and not (found.is_unreached and patch):
+            reason = found.reason
+        if reason:
+            raise NotAllowed("send again", "undeliverable now", reason)
+        if patch is not None:
+            wiring.people.change(task.owner, patch, by=by, proven_address=_find_proven_address(call, task.owner))
+
+    mark = mark_change(call, "resend", body.to_wire())
+    sent = container.scheduler.manual_runs.resend(task, correct, mark, by=by)
+    return json_response(report_delivery(container.store, sent).to_wire())
 
 
 @operation(

@@ -141,7 +141,7 @@ class FirestoreListing:
         return f"{parent}/{self.parents}/{owner}/{self.collection}/{document}"
 
 
-_FIELDS_OF_FILTERS = {"label": "labels", "parent": "parent.taskId"}
+_FIELDS_OF_FILTERS = {"label": "labels", "parent": "parent.taskId", "channel": "delivery.channel"}
 """The fields that have other names than the filters."""
 
 

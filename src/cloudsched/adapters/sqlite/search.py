@@ -55,6 +55,7 @@ _LOOKED_FOR = {
     "handler": "{0}.handler = ?",
     "parent": "{0}.parent = ?",
     "category": "{0}.category = ?",
+    "channel": "CASE WHEN json_valid({0}.body) THEN json_extract({0}.body, '$.delivery.channel') END = ?",
     "label": "? IN (SELECT value FROM json_each({0}.labels))",
 }
 """The SQL that compares a row of a table with a filter that no index has."""
@@ -213,7 +214,10 @@ def _build_trouble_listing(query: TaskQuery) -> SqliteListing:
     if query.trouble_until is not None:
         conditions.append("trouble_since < ?")
         values.append(to_microseconds(query.trouble_until))
-    return SqliteListing("tasks", "trouble_since", is_descending=True, conditions=conditions, values=values)
+    looked_for = {"channel": query.channel} if query.channel else {}
+    return SqliteListing(
+        "tasks", "trouble_since", is_descending=True, conditions=conditions, values=values, looked_for=looked_for
+    )
 
 
 D = TypeVar("D", bound=Document)

@@ -41,6 +41,7 @@ class TaskQueryFields(TaskConditions):
     parent: str | None = None
     pause_id: str | None = None
     category: Category | None = None
+    channel: str | None = None
     is_delivery: _Mark = False
     ends_by_itself: _Mark = False
 

@@ -106,12 +106,27 @@ class TaskHistory(ApiResponse):
 
 
 class DeliveryReport(ApiResponse):
-    """The progress of one delivery of an execution's result."""
+    """The progress of one delivery: of what, to whom, by which channel, when, and with what result."""
 
+    id: str
+    """The id of the task that delivers. Of a message in the inbox, its own."""
     channel: str
     status: DeliveryStatus
+    owner: str
+    """The person whom it is for."""
+    title: str
+    task_id: str
+    """The task whose result it delivers."""
+    execution_id: str
+    is_failure: bool = False
+    """True if it tells of a failure."""
     attempts: int = Field(ge=0)
     """The number of finished attempts."""
+    created_at: AwareDatetime
+    last_attempt_at: AwareDatetime | None = None
+    """The time at which the last finished attempt began."""
+    next_attempt_at: AwareDatetime | None = None
+    """The time of the next attempt, if there is one."""
     sent_at: AwareDatetime | None = None
     """The time at which the other side took it."""
     message_id: str | None = None
@@ -124,27 +139,14 @@ class DeliveryList(ApiResponse):
     """The deliveries of an execution."""
 
     deliveries: tuple[DeliveryReport, ...]
-
-
-class DeliveryEntry(DeliveryReport):
-    """A delivery in a list across executions."""
-
-    id: str
-    """The id of the task that delivers."""
-    owner: str
-    title: str
-    task_id: str
-    """The task whose result it delivers."""
-    execution_id: str
-    created_at: AwareDatetime
-    next_attempt_at: AwareDatetime | None = None
-    """The time of the next attempt, if there is one."""
+    untold: str | None = None
+    """The reason why nobody was told that it has failed, as the task is now."""
 
 
 class DeliveryPage(PageResponse):
     """A page of a list of deliveries."""
 
-    deliveries: tuple[DeliveryEntry, ...]
+    deliveries: tuple[DeliveryReport, ...]
 
 
 class MessagePage(PageResponse):

@@ -119,6 +119,23 @@ def find_untold(before: Task, after: Task, ended: Sequence[Execution]) -> tuple[
     return failed[:1] if begins or has_paused else ()
 
 
+def explain_untold(task: Task, record: Execution) -> str | None:
+    """Return why nobody was told of a failure, as its task is now, or None if it is none. See `find_untold`."""
+    if record.status not in {*FAILURE_STATUSES, ExecutionStatus.EXPIRED}:
+        return None
+    if task.parent is not None:
+        return f"It is a call of task {task.parent.task_id}, which gets the failure instead."
+    if task.tell_failures is TellFailures.NEVER:
+        return "The task tells of no failures: its tellFailures is NEVER."
+    if not has_inbox(task) and not task.delivery_channels:
+        return "The task names no channel, and nobody reads the inbox of its owner."
+    told_at = task.failure_told_at
+    is_later = told_at is not None and record.finished_at is not None and told_at < record.finished_at
+    if told_at is not None and is_later and task.tell_failures is TellFailures.FIRST:
+        return f"Its owner was told {say_instant(task, told_at)} that it fails, and not of each failure since."
+    return "No message about it is stored."
+
+
 def has_inbox(task: Task) -> bool:
     """Return whether somebody reads the inbox of the task's owner."""
     return task.owner != SYSTEM_OWNER or DeliveryChannel.WEB in task.delivery_channels

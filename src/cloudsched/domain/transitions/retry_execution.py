@@ -119,7 +119,8 @@ def require_retryable(task: Task, execution: Execution) -> None:
     if execution.covers is not None:
         hint = f"Backfill from {execution.scheduled_for.isoformat()} to {execution.covers.until.isoformat()} instead."
         raise NotAllowed(RETRY_ACTION, "past several occurrences with that one record", hint)
-    require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
+    unsent = () if task.delivery is None else (TaskStatus.CANCELLED,)
+    require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES, *unsent)
     require_free_run(task, "retry")
     require_payload_room(task, added=execution.payload)
 

@@ -92,17 +92,19 @@ class TaskQuery:
     """Leaves out tasks that have no such occurrence, as far as the store knows that without reading them."""
     category: Category | None = None
     """What they are for. It goes with every other filter, and no index has it."""
+    channel: str | None = None
+    """Of deliveries, the channel. No index has it."""
     ends_by_itself: bool = False
     """True to leave out what is paused until somebody resumes it, as far as the store knows that without reading it."""
 
     def __post_init__(self) -> None:
         read_filters(self, TaskQueryFields)
         if self.is_delivery:
-            if self.owner is None or replace(self, is_delivery=False) != TaskQuery(owner=self.owner):
+            if self.owner is None or replace(self, is_delivery=False, channel=None) != TaskQuery(owner=self.owner):
                 raise InvalidInput("isDelivery", "goes with an owner and nothing else", "Give the owner alone.")
             return
         if self.trouble is not None or self.trouble_until is not None:
-            rest = replace(self, trouble=None, trouble_until=None, category=None)
+            rest = replace(self, trouble=None, trouble_until=None, category=None, channel=None)
             if self.trouble is None or rest != TaskQuery(owner=self.owner, handler=self.handler):
                 hint = "Leave the other filters out."
                 raise InvalidInput("trouble", "goes with an owner, a handler and nothing else", hint)
@@ -131,10 +133,10 @@ class TaskQuery:
     def looked_for(self) -> Mapping[str, str]:
         """The filters that no index has in this order. A page reads what `indexed` finds, and passes over the rest.
 
-        It is always the category. By due time these are also the handler and the parent. For the newest tasks of a
-        parent, and for those that need attention, it is the handler.
+        These are always the category and the channel, by due time also the handler and the parent. For the newest tasks
+        of a parent, and for those that need attention, it is also the handler.
         """
-        names = ["category"]
+        names = ["category", "channel"]
         if self.is_sorted_by_due_time:
             names += ["handler", "parent"]
         elif self.parent is not None or self.trouble is not None:

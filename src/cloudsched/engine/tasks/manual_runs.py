@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.journal import StepKind, StepStatus
 from cloudsched.domain.documents.json_limits import to_json_value
-from cloudsched.domain.documents.task import RequestKind
+from cloudsched.domain.documents.task import RequestKind, TaskStatus
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions import lifecycle, manual_verbs, retry_execution
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.handlers.user_access import require_user_start
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.errors import InvalidInput, NotAllowed, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     """Changes a task as a decision says, once for a mark, and notes who did what, with a reason if there is
     one."""
 
+_BETWEEN_RESENDS: Final = timedelta(minutes=1)
 OWN_PAYLOAD: Final = "With a payload of its own."
 """The reason of such a trigger in a task's history."""
 
@@ -118,6 +120,29 @@ class ManualRuns:
         """
         decide = partial(self._decide_retry, execution_id, from_step, by)
         return self.start(task_id, Action.RETRIED, decide, by, mark=mark)
+
+    def resend(self, task: Task, correct: Callable[[], None], mark: RequestMark | None, *, by: Authority) -> Task:
+        """Send a delivery that has ended unsent once more, once for each mark. `correct` is called before that.
+
+        The caller has checked that it may. Raises NotAllowed, or what `correct` raises.
+        """
+
+        def decide(task: Task, now: datetime) -> Commit:
+            if task.status is TaskStatus.COMPLETED:
+                raise NotAllowed("send again", "sent", "The other side has taken it.")
+            if task.history and now - task.history[-1].at < _BETWEEN_RESENDS and not task.runs:
+                raise NotAllowed("send again", "just sent again", "Try it again in a minute.")
+            decided = self._decide_retry(None, None, OWN_CODE, task, now)
+            delivery = decided.task.delivery
+            if decided.task is task or delivery is None:
+                return decided
+            correct()
+            self._child_tasks.note_undelivered(task, delivery, is_over=True)
+            again = delivery.model_copy(update={"is_unreached": False})
+            return decided.having(task=decided.task.model_copy(update={"delivery": again}))
+
+        own = replace(OWN_CODE, sender=by.actor, is_valid=by.is_valid)
+        return self.start(task.id, Action.RETRIED, decide, own, mark=mark)
 
     def _decide_retry(
         self, execution_id: str | None, from_step: int | None, by: Authority, task: Task, now: datetime

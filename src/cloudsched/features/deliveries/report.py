@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.delivery_channels import PING, Delivery, DeliveryStatus
+from cloudsched.domain.documents.delivery_channels import PING, Delivery, DeliveryChannel, DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
 from cloudsched.domain.explanation.findings import Undelivered
 from cloudsched.domain.responses.api_responses import DeliveryReport
+from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.domain.transitions.notices import LATE
+from cloudsched.domain.transitions.run_records import derive_message_id
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.storage.pages import Page
+from cloudsched.engine.storage.pages import Page, start_before
 from cloudsched.features.deliveries.maker import delivery_ids
 
 if TYPE_CHECKING:
@@ -36,30 +38,64 @@ _ENDS: Final = complete_table(
 
 
 def report_deliveries(store: Store, task: Task, execution_id: str) -> list[DeliveryReport]:
-    """Return the deliveries of an execution, by channel.
+    """Return the deliveries of an execution, by channel, and the message in the inbox that tells of its failure.
 
     Their ids follow from the task, so that no list is read: the tasks in one round trip, then the record of
-    each.
+    each, and the message.
     """
     made = _load_deliveries(store, task, execution_id)
-    return [_report(each, delivery, _load_record(store, each)) for each, delivery in made]
+    reports = [_report(each, delivery, _load_record(store, each)) for each, delivery in made]
+    told = store.inbox.get(task.owner, derive_message_id(task.id, execution_id, 0))
+    if told is not None:
+        reports.append(
+            DeliveryReport(
+                **told.model_dump(include={"id", "owner", "title", "task_id", "execution_id", "created_at"}),
+                channel=DeliveryChannel.WEB,
+                status=DeliveryStatus.SENT,
+                is_failure=True,
+                attempts=1,
+                sent_at=told.created_at,
+            )
+        )
+    return reports
 
 
-def list_deliveries(
-    store: Store, owner: str | None, limit: int, page_token: str | None = None
-) -> Page[tuple[Task, DeliveryReport]]:
-    """Return a page of an owner's deliveries, or all owners' failed ones.
+def list_deliveries(  # noqa: PLR0913 - a list, its filters, and the position in it
+    store: Store,
+    owner: str | None,
+    *,
+    channel: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    unreached: bool = False,
+    limit: int,
+    page_token: str | None = None,
+) -> Page[DeliveryReport]:
+    """Return a page of an owner's deliveries, or of all owners' those that failed, or that reached nobody.
 
     Two reads each. Raises InvalidInput.
     """
     if owner is None:
-        query = TaskQuery(owner=None, trouble=Trouble.DELIVERY)
+        query = TaskQuery(None, trouble=Trouble.UNREACHED if unreached else Trouble.DELIVERY, channel=channel)
     else:
-        query = TaskQuery(owner, is_delivery=True)
-    page = store.list_tasks(query, limit=limit, page_token=page_token)
-    messages = [(task, task.delivery) for task in page.items if task.delivery]
-    items = [(task, _report(task, delivery, _load_record(store, task))) for task, delivery in messages]
-    return Page(items, page.next_page_token, page.unreadable, page.passed_over)
+        query = TaskQuery(owner, is_delivery=True, channel=channel)
+    page = store.list_tasks(query, limit=limit, page_token=start_before(query, until, page_token))
+    found = [each for each in page.items if since is None or _find_place(each, query) >= since]
+    items = [_report(each, each.delivery, _load_record(store, each)) for each in found if each.delivery]
+    token = None if len(found) < len(page.items) else page.next_page_token
+    return Page(items, token, page.unreadable, page.passed_over)
+
+
+def _find_place(task: Task, query: TaskQuery) -> datetime:
+    """Return the instant by which a list of deliveries has a task."""
+    trouble = find_trouble(task)
+    return task.created_at if query.is_delivery or trouble is None else trouble[1]
+
+
+def report_delivery(store: Store, task: Task) -> DeliveryReport:
+    """Return the progress of one delivery."""
+    assert task.delivery is not None  # noqa: S101 - its callers have looked
+    return _report(task, task.delivery, _load_record(store, task))
 
 
 def find_undelivered(
@@ -113,7 +149,16 @@ def _load_record(store: Store, task: Task) -> Execution | None:
 
 
 def _report(task: Task, delivery: Delivery, record: Execution | None) -> DeliveryReport:
-    report = DeliveryReport(channel=delivery.channel, status=_find_status(task), attempts=0)
+    run = task.runs[0] if task.runs else None
+    report = DeliveryReport(
+        **delivery.model_dump(include={"channel", "task_id", "execution_id", "is_failure", "created_at"}),
+        id=task.id,
+        owner=task.owner,
+        title=task.title,
+        status=_find_status(task),
+        attempts=0,
+        next_attempt_at=run.due_at if run is not None and run.lease is None else None,
+    )
     if record is None:
         return report
 
@@ -123,7 +168,8 @@ def _report(task: Task, delivery: Delivery, record: Execution | None) -> Deliver
         ending = {"reason": record.error.message}
     else:
         ending = {"reason": record.message}
-    return report.model_copy(update={"attempts": record.attempt_count, **ending})
+    last = record.attempts[-1].started_at if record.attempts else None
+    return report.model_copy(update={"attempts": record.attempt_count, "last_attempt_at": last, **ending})
 
 
 def _find_status(task: Task) -> DeliveryStatus:

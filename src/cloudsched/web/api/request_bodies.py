@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from cloudsched.domain.documents.batch_change import BatchAction, RetryFilter, TaskFilter
 from cloudsched.domain.documents.category import Category, Label, Labels
+from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.filters import ExecutionFields, RunConditions, TaskConditions
 from cloudsched.domain.documents.person import PersonSpec, ZoneName
@@ -85,6 +86,27 @@ class AnyOwnerQuery(WireModel):
 
 class OwnerPageQuery(AnyOwnerQuery, PageQuery):
     """The owner of the items to list, and the page of the list to return."""
+
+
+class DeliveryListQuery(OwnerPageQuery):
+    """The deliveries to list."""
+
+    channel: Annotated[str, StringConstraints(pattern=f"^({'|'.join(SENDER_NAMES)})$")] | None = None
+    """Only deliveries by this channel."""
+    since: InputInstant | None = Field(default=None, alias="from")
+    """Only deliveries that were made at this instant or later. Without an owner, that have failed since then."""
+    until: InputInstant | None = None
+    """Only those before this instant."""
+    unreached: bool = False
+    """Without an owner, those that were not sent because they could reach nobody, rather than those that failed."""
+
+
+class ResendRequest(WireModel):
+    """Another address for a delivery that is sent again."""
+
+    address: str | None = None
+    """The person's e-mail address from now on, in place of the present one. Others than admins may give the one that
+    their ID token has as verified."""
 
 
 class TaskListQuery(TaskConditions, PageQuery):

@@ -1,0 +1,255 @@
+"""A delivery that was not sent is sent again once, perhaps to the right address, by whoever may say what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from tests.web.callers import DAY, HOUR, MINUTE, PEOPLE, SECOND, Answer, RoleHarness, make_keys
+
+from cloudsched import App, Settings
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.roles import Role
+
+
+@pytest.fixture
+def app() -> Iterator[App]:
+    app = App(Settings())
+    app.handler("remind", access="users")(lambda: "Water the plants")
+
+    @app.handler("break", access="users")
+    def break_down() -> None:
+        raise ValueError("secret of the database")
+
+    return app
+
+
+@pytest.fixture
+def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
+    """Dora's address is wrong and not verified; all others have rights of their own."""
+    keys, access = make_keys({**PEOPLE, "dora": (Role.USER, "dora"), "eve": (Role.USER, "eve")}, max_active_tasks=1)
+    sim = simulate(access=access)
+    sim.add_person("dora", email={"address": "wrong@example.com"})
+    return RoleHarness(sim, keys)
+
+
+def make(roles: RoleHarness, handler: str = "remind", channels: tuple[str, ...] = ("EMAIL",), **more: Any) -> str:
+    """Return the id of dora's task, whose deliveries have ended one way or the other."""
+    due = {"at": (roles.sim.now + SECOND).isoformat()}
+    body = {"title": "Plants", "handler": handler, "schedule": due, "deliveryChannels": list(channels), **more}
+    created = roles.create_task("dora", body)
+    assert created.status_code == 201, created.text
+    roles.sim.advance(5 * MINUTE)
+    return str(created.json["id"])
+
+
+def find(roles: RoleHarness, channel: str = "EMAIL") -> dict[str, Any]:
+    (delivery,) = roles.fetch("dora", f"/v1/deliveries?channel={channel}")["deliveries"]
+    found: dict[str, Any] = delivery
+    return found
+
+
+def resend(roles: RoleHarness, who: str | None = "admin", delivery: str = "", key: str = "", **body: Any) -> Answer:
+    headers = {"Idempotency-Key": key} if key else {}
+    path = f"/v1/deliveries/{delivery or find(roles)['id']}/resend"
+    answer = roles.ask(who, "POST", path, body, **headers)
+    roles.sim.advance(5 * SECOND)
+    return answer
+
+
+def read_address(roles: RoleHarness) -> Any:  # noqa: ANN401 - JSON
+    return roles.fetch("admin", "/v1/people/dora").get("email")
+
+
+def list_mails(roles: RoleHarness) -> list[str]:
+    return [each.address for each in roles.sim.channel("EMAIL").sent]
+
+
+WRONG = {"address": "wrong@example.com", "verified": False}
+
+
+def test_a_wrong_address_is_corrected_and_the_mail_arrives_once(roles: RoleHarness) -> None:
+    """Nothing says any more that it did not: neither the run, nor the list of what reached nobody."""
+    task_id = make(roles)
+    unsent = find(roles)
+    assert unsent["status"] == "SUPPRESSED"
+    assert unsent.keys() >= {"createdAt", "lastAttemptAt"}
+    (listed,) = roles.fetch("admin", "/v1/deliveries?unreached=true")["deliveries"]
+    assert listed == unsent
+    answer = resend(roles, address="dora@example.com", key="a")
+    assert answer.status_code == 200, answer.text
+    assert answer.json["status"] == "RETRYING"
+    assert list_mails(roles) == ["dora@example.com"]
+    assert read_address(roles) == {"address": "dora@example.com", "verified": True}
+    sent = find(roles)
+    assert (sent["status"], sent["id"]) == ("SENT", unsent["id"])
+    assert sent["createdAt"] == unsent["createdAt"] < sent["lastAttemptAt"] <= sent["sentAt"]
+    assert roles.fetch("admin", "/v1/deliveries?unreached=true")["deliveries"] == []
+    (run,) = roles.sim.executions(task_id)
+    assert run.is_delivered
+    assert "Not delivered" not in (run.message or "")
+    assert resend(roles, address="dora@example.com", key="a").status_code == 200  # the same request, told again
+    roles.sim.advance(5 * DAY)
+    assert list_mails(roles) == ["dora@example.com"]
+
+
+@pytest.mark.parametrize("key", ["", "form"])
+def test_two_clicks_send_one_mail(roles: RoleHarness, key: str) -> None:
+    """Also if the first one has not been carried out yet, and if it has failed in between."""
+    make(roles)
+    body = {"address": "dora@example.com"}
+    headers = {"Idempotency-Key": key} if key else {}
+    path = f"/v1/deliveries/{find(roles)['id']}/resend"
+    roles.sim.channel("EMAIL").fails(1)
+    for _ in range(2):
+        assert roles.ask("admin", "POST", path, body, **headers).status_code == 200
+    roles.sim.advance(2 * DAY)
+    assert list_mails(roles) == ["dora@example.com"]
+    assert find(roles)["attempts"] == 3  # one that could reach nobody, one that failed, one that arrived
+
+
+def test_what_was_sent_is_not_sent_again(roles: RoleHarness) -> None:
+    """It is refused, and the address stays: of the two, none is done."""
+    roles.sim.app.update_person("dora", email={"address": "dora@example.com", "verified": True})
+    make(roles)
+    answer = resend(roles, address="other@example.com")
+    assert answer.status_code == 409
+    assert "sent" in answer.json["detail"]
+    assert read_address(roles)["address"] == "dora@example.com"
+    assert list_mails(roles) == ["dora@example.com"]
+
+
+def test_what_is_still_tried_is_left_alone(roles: RoleHarness) -> None:
+    """Two would send it at once otherwise. It is tried again by itself."""
+    roles.sim.app.update_person("dora", email={"address": "dora@example.com", "verified": True})
+    roles.sim.channel("EMAIL").is_down = True
+    make(roles)
+    waiting = find(roles)
+    assert waiting["nextAttemptAt"] > waiting["lastAttemptAt"] > waiting["createdAt"]
+    assert resend(roles, address="other@example.com").status_code == 409
+    assert read_address(roles)["address"] == "dora@example.com"
+    roles.sim.channel("EMAIL").is_down = False
+    roles.sim.advance(DAY)
+    assert list_mails(roles) == ["dora@example.com"]
+    assert roles.fetch("admin", "/v1/deliveries")["deliveries"] == []
+
+
+@pytest.mark.parametrize(
+    ("who", "status"),
+    [("eve", 404), ("bob", 404), ("worker", 403), ("viewer", 403), ("reader", 403), ("dora", 403), (None, 401)],
+)
+def test_nobody_else_corrects_an_address(roles: RoleHarness, who: str | None, status: int) -> None:
+    """The person neither, for an address that nothing proves to be theirs. Nothing is sent or changed."""
+    make(roles)
+    before = find(roles)
+    answer = resend(roles, who, before["id"], address="eve@example.com")
+    assert answer.status_code == status
+    assert (read_address(roles), find(roles)) == (WRONG, before)
+    assert list_mails(roles) == []
+
+
+def test_a_person_sends_their_own_again_once_it_can_reach_them(roles: RoleHarness) -> None:
+    """Without counting as one of their tasks. Before, it is refused with the reason, and not tried."""
+    make(roles)
+    before = find(roles)
+    refused = resend(roles, "dora")
+    assert refused.status_code == 409
+    assert "address is not verified" in refused.json["detail"]
+    assert find(roles) == before
+    roles.sim.app.update_person("dora", email={"address": "dora@example.com", "verified": True})
+    assert roles.create_task("dora", {"title": "T", "handler": "remind", "schedule": {"at": "2027-06-01T09:00Z"}})
+    assert resend(roles, "dora").status_code == 200
+    assert list_mails(roles) == ["dora@example.com"]
+
+
+def test_what_a_person_switched_off_stays_off(roles: RoleHarness) -> None:
+    """By category as well: no address changes that. So does a person who was deleted meanwhile."""
+    make(roles)
+    delivery = find(roles)["id"]
+    roles.sim.app.update_person("dora", channels={"OTHERS": ["WEB"]})
+    answer = resend(roles, delivery=delivery, address="dora@example.com")
+    assert answer.status_code == 409
+    assert "does not want" in answer.json["detail"]
+    assert read_address(roles) == WRONG
+    roles.sim.app.delete_person("dora")
+    assert resend(roles, delivery=delivery, address="dora@example.com").status_code == 404
+    assert resend(roles, delivery=delivery).status_code == 409
+    assert roles.ask("admin", "GET", "/v1/people/dora").status_code == 404
+    assert list_mails(roles) == []
+
+
+@pytest.mark.parametrize(
+    "address", ["", "dora", "a@b\r\nBcc: all@example.com", "‮dora@example.com", f"{'x' * 300}@e.org"]
+)
+def test_an_address_that_is_none_changes_nothing(roles: RoleHarness, address: str) -> None:
+    """It is refused as everywhere, before anything is sent."""
+    make(roles)
+    before = find(roles)
+    assert resend(roles, address=address).status_code in {400, 422}
+    assert (read_address(roles), find(roles)) == (WRONG, before)
+
+
+def test_other_contacts_are_confirmed_before(roles: RoleHarness) -> None:
+    """A webhook has a secret to hand over, and is asked. So an address is refused, and the hint says the way."""
+    roles.sim.app.update_person("dora", webhook={"url": "https://example.com/new"})
+    make(roles, channels=("WEBHOOK",))
+    delivery = find(roles, "WEBHOOK")["id"]
+    refused = resend(roles, delivery=delivery, address="https://evil.example/hook")
+    assert refused.status_code in {400, 422}
+    assert "PATCH" in refused.text
+    assert resend(roles, "dora", delivery).status_code == 409
+    roles.sim.app.update_person("dora", webhook={"url": "https://example.com/new", "verified": True})
+    assert resend(roles, "dora", delivery).status_code == 200
+    assert len(roles.sim.channel("WEBHOOK").sent) == 1
+
+
+def test_a_failure_is_told_once_by_each_channel(roles: RoleHarness) -> None:
+    """Sending its mail again tells nobody a second time, and the mail has no text of the error."""
+    task_id = make(roles, "break", ("EMAIL", "MOBILE"))
+    assert resend(roles, address="dora@example.com").status_code == 200
+    roles.sim.advance(5 * DAY)
+    (mail,) = roles.sim.channel("EMAIL").sent
+    assert "secret" not in mail.body
+    assert len(roles.sim.channel("MOBILE").sent) == 1
+    assert len(roles.sim.inbox("dora")) == 1
+    (run,) = roles.sim.executions(task_id)
+    told = roles.fetch("dora", f"/v1/tasks/{task_id}/executions/{run.id}/deliveries")
+    assert {(each["channel"], each["status"], each["owner"]) for each in told["deliveries"]} == {
+        ("EMAIL", "SENT", "dora"),
+        ("MOBILE", "SENT", "dora"),
+        ("WEB", "SENT", "dora"),
+    }
+    assert all(each["isFailure"] and each["sentAt"] for each in told["deliveries"])
+    assert "untold" not in told
+
+
+def test_a_second_address_within_a_minute_is_refused(roles: RoleHarness) -> None:
+    """Whoever tries addresses one after the other sends no more than a mail a minute."""
+    make(roles)
+    delivery = find(roles)["id"]
+    assert resend(roles, address="a@example.com").status_code == 200
+    assert resend(roles, delivery=delivery, address="b@example.com").status_code == 409
+    assert list_mails(roles) == ["a@example.com"]
+    assert read_address(roles)["address"] == "a@example.com"
+
+
+def test_lists_of_deliveries_are_filtered_and_leave_nothing_out(roles: RoleHarness) -> None:
+    """By channel and by time: what the pages of a filter have together is what the whole list has of it."""
+    for _ in range(3):
+        make(roles, channels=("EMAIL", "MOBILE", "WEBHOOK"))
+        roles.sim.advance(HOUR)
+    whole = roles.fetch("dora", "/v1/deliveries")["deliveries"]
+    assert len(whole) == 9
+    for channel in ("EMAIL", "MOBILE", "WEBHOOK", "SLACK"):
+        found, token = [], ""
+        while token is not None:
+            page = roles.fetch("dora", f"/v1/deliveries?channel={channel}&pageSize=2&pageToken={token}")
+            found += page["deliveries"]
+            token = page.get("nextPageToken")
+        assert found == [each for each in whole if each["channel"] == channel]
+    since, until = whole[5]["createdAt"], whole[0]["createdAt"]
+    some = roles.fetch("dora", f"/v1/deliveries?from={quote(since)}&until={quote(until)}")["deliveries"]
+    assert some == [each for each in whole if since <= each["createdAt"] < until]
+    assert roles.ask("dora", "GET", "/v1/deliveries?channel=PIGEON").status_code in {400, 422}

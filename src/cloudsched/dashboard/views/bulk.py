@@ -9,7 +9,6 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.filters import name_filter, write_value
 from cloudsched.dashboard.forms.fields import Again, Submitted, read_key
 from cloudsched.dashboard.forms.problems import describe_problem
 from cloudsched.dashboard.local_instants import read_instant

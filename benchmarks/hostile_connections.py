@@ -28,9 +28,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -98,7 +95,7 @@ SERVERS: dict[str, Callable[[int], None]] = {"cloudsched": _run_cloudsched, "wai
 
 
 class Target:
-    """A running server: its port, its processes and its log."""
+    """A running server: its port, its process and its log."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         self._process = process
@@ -111,23 +108,13 @@ class Target:
 
     def measure_processor(self) -> float:
         """Return the seconds of the processor that it has used."""
-        fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self._list_processes()]
-        return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def measure_memory(self) -> int:
         """Return the most memory that it has had, in MB."""
-        texts = [Path(f"/proc/{pid}/status").read_text() for pid in self._list_processes()]
-        return sum(int(text.partition("VmHWM:")[2].split()[0]) for text in texts if "VmHWM:" in text) // 1000
-
-    def _list_processes(self) -> list[str]:
-        parents = {
-            each.parent.name: each.read_text().rpartition(")")[2].split()[1]
-            for each in Path("/proc").glob("[0-9]*/stat")
-        }
-        found = [str(self._process.pid)]
-        for pid in found:
-            found += [child for child, parent in parents.items() if parent == pid]
-        return found
+        text = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(text.partition("VmHWM:")[2].split()[0]) // 1000
 
 
 @contextmanager
@@ -247,7 +234,7 @@ def measure_without_files(name: str) -> str:
 
 
 def main() -> None:
-    """Measure the servers and print a table."""
+    """Measure the servers and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", action="append", choices=SERVERS, help="only this one")
     parser.add_argument("--seconds", type=float, default=5, help="how long each attack is watched")
@@ -260,15 +247,13 @@ def main() -> None:
         return
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    table = Table("server", *(f"{count:,} half-sent" for count in HALF_SENT), "endless", "no files")
+    print("server", *(f"{count:,} half-sent" for count in HALF_SENT), "endless", "no files", sep=" | ")
     for name in SERVERS:
         if arguments.server and name not in arguments.server:
             continue
         slow = [measure_half_sent(name, arguments.files, count, arguments.seconds) for count in HALF_SENT]
         rest = measure_endless(name, arguments.files), measure_without_files(name)
-        table.add_row(name, *slow, *rest)
         print(name, *slow, *rest, sep=" | ", flush=True)
-    Console(width=180).print(table)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 20,000 tasks, or else 1,000, run for three days of a simulation. Then each page is asked for as a browser does:
 processor time of the dashboard, the API and the store (SQLite) together, at the first look and later, and the page's
-bytes. The exit status is 1 if a first look takes more than `MOST_FIRST` milliseconds, or later ones more than `MOST_LATER`.
+bytes. The exit status is 1 if a first look takes more than `MOST_FIRST` milliseconds, or later ones `MOST_LATER`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.conftest import MakeTask
 from tests.dashboard.role_pages import Pages
-from tests.web.callers import DAY, HOUR, MINUTE, SECOND
+from tests.web.callers import DAY, HOUR, MINUTE
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -45,16 +45,6 @@ def app() -> App:
     @app.handler("patient", retry=RetryPolicy(max_retries=1, jitter=0, first_delay=10 * MINUTE))
     def patient() -> None:
         raise ValueError("not yet")
-
-    @app.handler("quickly")
-    def quickly() -> str:
-        return "done"
-
-    @app.handler("waits")
-    def waits(ctx: Context) -> object:
-        call = ctx.call("quickly", {})
-        ctx.wait_for("approved")
-        return call.result()
 
     return app
 
@@ -130,23 +120,6 @@ def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app:
     Budgets.of(app.container).put("bob", 10, by=OWN_CODE)
     pages.sim.advance(HOUR)
     assert [each.status for each in pages.sim.executions("sync")] == [ExecutionStatus.FAILED]
-
-
-def test_a_call_has_its_own_times_before_its_caller_has_noticed(pages: Pages, app: App) -> None:
-    """It is not drawn as if it ran until somebody looked: not while its caller waits for something else, nor later."""
-    hourly(app, "caller", handler="waits", schedule=Schedule.once(pages.sim.now))
-    began = pages.sim.now
-    pages.sim.advance(12 * MINUTE)
-    [run] = pages.sim.executions("caller")
-    text = pages.words(f"/tasks/caller/executions/{run.id}?step=1")
-    assert "<dt>Finished, not noticed yet</dt>" in text
-    assert "<dt>Its calls ran for</dt><dd>0 s</dd>" in text.replace("\N{NO-BREAK SPACE}", " ")
-    app.send_event("caller", "approved")
-    pages.sim.advance(MINUTE)
-    [run] = pages.sim.executions("caller")
-    assert run.status is ExecutionStatus.SUCCEEDED
-    assert run.steps[0].finished_at is not None
-    assert run.steps[0].finished_at < began + SECOND
 
 
 def test_many_that_fail_are_one_line_with_the_count(pages: Pages, app: App) -> None:

@@ -9,23 +9,19 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
-from tests.dashboard.conftest import NOW, PARIS, look, visit
+from tests.dashboard.conftest import NOW, PARIS, look
 from tests.web.callers import HOUR, MINUTE
 
 from cloudsched.dashboard.calendar import view as calendar_view
-from cloudsched.dashboard.charts.legend import CALENDAR, STRIP, WATERFALL, list_legend
+from cloudsched.dashboard.charts.legend import CALENDAR, STRIP, list_legend
 from cloudsched.dashboard.charts.strip import StripBar, draw_lateness, draw_strip
-from cloudsched.dashboard.charts.waterfall import draw_axis
-from cloudsched.dashboard.charts.waterfall_rows import make_waterfall
 from cloudsched.dashboard.times import DAY
-from cloudsched.dashboard.views.execution_steps import build_lines
 
-STRUCTURE = {"ax", "base", "f-sunk"}
-"""The classes of the lines of hours, of what bars stand on, and of the ground between the torn edges of a gap."""
+STRUCTURE = {"ax", "base"}
+"""The classes of the lines of hours, of what bars stand on."""
 
 
 def check(words: Mapping[str, str], charts: Iterable[Markup]) -> str:
@@ -50,40 +46,6 @@ def test_a_strip_explains_what_it_has_drawn() -> None:
     strip = draw_strip([StripBar(NOW + HOUR, NOW + 2 * HOUR, due=4)], NOW, 12 * HOUR, PARIS, NOW + 3 * HOUR)
     late = draw_lateness([(NOW - HOUR, HOUR)], NOW, 12 * HOUR, PARIS)
     assert check(STRIP, [strip, late]) == "due; what is due is not known; how late a run started; now"
-
-
-def at(minutes: float) -> str:
-    return (NOW + timedelta(minutes=minutes)).isoformat()
-
-
-def step(kind: str, **fields: Any) -> dict[str, Any]:
-    made = {"number": 1, "kind": kind, "name": kind.lower(), "status": "SUCCEEDED", "startedAt": at(-50)}
-    return {**made, "finishedAt": at(-10), **fields}
-
-
-TRY = {"startedAt": at(-50), "finishedAt": at(-49)}
-
-
-@pytest.mark.parametrize(
-    ("steps", "told"),
-    [
-        ([], "a function ran"),
-        ([step("SLEEP")], "suspended: no function runs"),
-        ([step("CALL", childStartedAt=at(-20))], "its call waits to start"),
-        ([step("CALL", childStartedAt=at(-20))], "waits for its calls"),
-        ([step("EVENT", status="WAITING", dueAt=at(90), finishedAt=None)], "still to wait"),
-        ([step("STEP", tries=[TRY, {"startedAt": at(-11), "finishedAt": at(-10)}])], "between tries"),
-    ],
-)
-def test_a_waterfall_explains_what_it_has_drawn(steps: list[dict[str, Any]], told: str) -> None:
-    """Waits that look alike share an entry, which says what of them is there."""
-    is_open = any(each["status"] == "WAITING" for each in steps)
-    attempts = [{"number": 1, "status": "SUCCEEDED", "startedAt": at(-10), "finishedAt": at(-5)}]
-    record: dict[str, Any] = {"scheduledFor": at(-60), "startedAt": at(-60), "attempts": attempts, "steps": steps}
-    record |= {"status": "SUSPENDED"} if is_open else {"status": "SUCCEEDED", "finishedAt": at(-5)}
-    waterfall = make_waterfall(record, NOW)
-    lines = build_lines(waterfall.rows, waterfall, visit())
-    assert told in check(WATERFALL, [draw_axis(waterfall, PARIS), *(each["chart"] for each in lines)])
 
 
 @given(st.integers(0, 2**32))

@@ -169,9 +169,6 @@ def _apply_verb(world: World, app: App, verb: str, task_id: str) -> Task:
         return app.update(task_id, schedule=_respell(world, app.get(task_id).schedule))
     if verb == "trigger":
         return _trigger(world, app, task_id)
-    if verb == "cancel run":
-        runs = [each.execution_id for each in app.get(task_id).runs]
-        return app.cancel_run(task_id, world.random.choice([*runs, "20270101T000000Z"]))
     if verb == "snooze":
         return app.snooze(task_id, _pick_span(world))
     if verb == "move one":
@@ -179,8 +176,14 @@ def _apply_verb(world: World, app: App, verb: str, task_id: str) -> Task:
         return app.move(task_id, "next", following + _pick_span(world))
     if verb == "pause for a while":
         return app.pause(task_id, until=app.container.clock.now() + _pick_span(world))
-    told: Task = getattr(app, verb)(task_id)
+    told: Task = _cancel_run(world, app, task_id) if verb == "cancel run" else getattr(app, verb)(task_id)
     return told
+
+
+def _cancel_run(world: World, app: App, task_id: str) -> Task:
+    """Cancel one of the open runs of a task, or one that may not exist."""
+    runs = [run.execution_id for run in app.get(task_id).runs]
+    return app.cancel_run(task_id, world.random.choice([*runs, "20270101T000000Z"]))
 
 
 def _pick_limits(world: World) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from werkzeug.wrappers import Response
 
 from cloudsched.dashboard.api import execution_path, task_path
-from cloudsched.dashboard.views.execution_content import find_payload
+from cloudsched.dashboard.views.execution import find_payload
 from cloudsched.domain.responses.csv_pages import write_csv
 from cloudsched.errors import CloudschedError, NotFound
 

@@ -195,7 +195,7 @@ VIEWS: Final[dict[str, View]] = {
         execution.build,
         "execution.html",
         "Tasks",
-        parameters=("step", "row", "scale", "from", "until"),
+        parameters=("step", "row"),
     ),
 }
 TABS: Final = {view.tab: (view.path.lstrip("/"), view.key) for view in VIEWS.values() if view.key}

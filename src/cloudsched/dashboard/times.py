@@ -22,6 +22,7 @@ _MINUTES_ALONE: Final = 10
 _DAYS_ALONE: Final = 30
 _LONGEST_NAME: Final = 64
 BLANK: Final = "\N{NO-BREAK SPACE}"
+NONE: Final = "\N{EN DASH}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +126,16 @@ def write_duration(duration: timedelta) -> str:
     return _two(days, "d", rest // _HOUR, "h", alone=days >= _DAYS_ALONE)
 
 
-def write_took(record: Mapping[str, Any]) -> str:
-    """Return the time from ``startedAt`` to ``finishedAt``."""
-    return write_duration(max(parse_instant(record["finishedAt"]) - parse_instant(record["startedAt"]), timedelta(0)))
+def write_took(record: Mapping[str, Any], now: datetime) -> str:
+    """Return what a run, an attempt or a step took: from its start to its end, or to now. A dash if it never started.
+
+    Of a run it is the time from the start of its first attempt, with all that it waited for since. The API calls that
+    `Execution.duration`, and `minDuration` asks for it.
+    """
+    started = find_instant(record, "startedAt")
+    if started is None:
+        return NONE
+    return write_duration(max((find_instant(record, "finishedAt") or now) - started, timedelta(0)))
 
 
 def _two(large: int, large_unit: str, small: int, small_unit: str, *, alone: bool = False) -> str:

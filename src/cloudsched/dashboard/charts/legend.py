@@ -57,12 +57,7 @@ _MARKS: Final[Mapping[str, Markup]] = {
     "overdue": _box("overdue"),
     "overdue one": element("path", cls="overdue", d="M1.5 6a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0M6 3.5v2.5h2"),
     "overdue tray": element("path", cls="overdue", d="M1.5 7h2.6l.8 1.5h2.2L7.9 7h2.6M1.5 7v3.2h9V7L9 2H3z"),
-    "o w": element("rect", cls="o w", x=0.5, y=3, width=11, height=6),
     "hatched": _box("hatched", fill="url(#hatch)"),
-    "again": element("rect", cls="again", x=0.5, y=3, width=11, height=6),
-    "locked": _box("locked", fill="url(#gapped)"),
-    "queued": element("rect", cls="queued", x=0.5, y=3, width=11, height=6),
-    "torn": element("path", cls="torn", d="M3.5 0v12M8.5 0v12"),
     "tail": element("path", cls="tail", d="M0 6h12"),
     "f-past stem": element("rect", cls="f-past", x=5, y=1, width=2, height=11),
     "chg": _line("chg"),
@@ -73,21 +68,6 @@ _MARKS: Final[Mapping[str, Markup]] = {
 }
 """The marks of all charts, as legends draw them, by the classes of what is drawn."""
 
-WATERFALL: Final[Mapping[str, str]] = {
-    "f-past": "a function ran",
-    "f-run": "runs now",
-    "f-fail": "failed, lower",
-    "hatched": "suspended: no function runs",
-    "hatched calls": "waits for its calls",
-    "again": "between tries",
-    "locked": "waits for its lock",
-    "queued": "queued",
-    "queued worker": "its call waits to start",
-    "queued lost": "not reported since its lease ended",
-    "o w": "still to wait",
-    "torn": "gap, not to scale",
-    "nowl": "now",
-}
 CALENDAR: Final[Mapping[str, str]] = {
     "f-past": "succeeded",
     "f-past one": "one that succeeded",

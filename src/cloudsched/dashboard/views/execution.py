@@ -1,71 +1,37 @@
-"""An execution: its state, its steps, the chosen step, progress, calls and result."""
+"""The page of an execution: its state and what can be done, its steps, what it got, and what came of it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import execution_path, task_path
-from cloudsched.dashboard.charts.axis import read_window
-from cloudsched.dashboard.charts.legend import WATERFALL, list_legend
-from cloudsched.dashboard.charts.waterfall import draw_axis
-from cloudsched.dashboard.charts.waterfall_rows import Waterfall, make_waterfall
+from cloudsched.dashboard.charts.waterfall import find_span, list_rows
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, OPEN, show_delivery, show_status, write_message
-from cloudsched.dashboard.times import write_duration
-from cloudsched.dashboard.views.compare import find_good
+from cloudsched.dashboard.times import parse_instant, write_duration, write_took
 from cloudsched.dashboard.views.decisions import make_decision
-from cloudsched.dashboard.views.execution_content import find_payload, may_have_changed, show_content
 from cloudsched.dashboard.views.execution_row import find_lateness
-from cloudsched.dashboard.views.execution_steps import build_lines, list_step, make_step_moves, read_number, write_shown
 from cloudsched.dashboard.views.held_up import fetch_held_up
 from cloudsched.dashboard.views.task import fetch_event_schemas
-from cloudsched.dashboard.words import join_phrases, only_if, shorten
-from cloudsched.domain.documents.delivery_channels import OPEN_DELIVERIES
-from cloudsched.domain.documents.document import complete_table
+from cloudsched.dashboard.views.task_history import name_actor
+from cloudsched.dashboard.words import shorten
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
-from cloudsched.domain.documents.journal import StepStatus
-from cloudsched.domain.documents.task import FINAL_STATUSES
+from cloudsched.domain.documents.run_counts import STARTED_LATE
+from cloudsched.domain.documents.verbs import EDITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
 ROWS: Final = 180
-"""The number of a waterfall's rows that are shown at once."""
+"""The number of steps that are shown at once."""
 _TREE: Final = 100
-_CALLS: Final = 20
-"""The number of the latest calls whose tasks are asked when they started."""
-_TONES: Final = complete_table(
-    ExecutionStatus,
-    {
-        ExecutionStatus.RUNNING: "run",
-        ExecutionStatus.RETRYING: "retry",
-        ExecutionStatus.SUSPENDED: "wait",
-        ExecutionStatus.SUCCEEDED: "",
-        ExecutionStatus.FAILED: "fail",
-        ExecutionStatus.TIMED_OUT: "fail",
-        ExecutionStatus.CANCELLED: "",
-        ExecutionStatus.EXPIRED: "",
-        ExecutionStatus.SKIPPED: "",
-    },
-)
-"""The colour of the sentence's box for each status."""
-_SUMS: Final = {
-    "ran": "Ran for",
-    "calls": "Its calls ran for",
-    "worker": "Its calls waited to start for",
-    "lock": "Waited for its lock",
-    "retry": "Between attempts",
-    "wait": "Suspended for",
-    "lost": "Not reported for",
-    "queue": "Queued for",
-}
-"""The names of the parts into which all of its time is divided."""
+_SHOWN: Final = 20_000
+"""The number of characters of a payload or a result that are shown. The download has all of it."""
 
 
 def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
@@ -73,30 +39,32 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
     path = execution_path(task_id, execution_id)
     record = api.get(path)
     task, _ = api.task(task_id)
-    tree = api.find(f"{task_path(task_id)}/tree", executionId=execution_id)
-
+    step = _find_step(record, visit)
     answer = {
-        "execution": _show_calls(api, record, tree),
+        "execution": record,
         "task": task,
         "mayStart": fetch_startable(api, visit, task),
-        "tree": tree,
+        "tree": api.find(f"{task_path(task_id)}/tree", executionId=execution_id),
         "logs": api.find(f"{path}/logs"),
-        "child": _fetch_child(api, visit, record),
-        "history": None,
-        "eventSchemas": {},
-        "deliveries": [],
+        "child": api.find(task_path(step["child"])) if step and step.get("child") else None,
+        "history": fetch_edits(api, record, task),
+        "eventSchemas": fetch_event_schemas(api, task) if _find_awaited(record) else {},
+        "deliveries": api.list_items(f"{path}/deliveries", "deliveries"),
         "heldUp": fetch_held_up(api, visit, record),
+        "whyLate": _fetch_why_late(api, record),
         "hasGood": record["status"] in BAD and find_good(api, task_path(task_id), record) is not None,
     }
     if record["status"] in OPEN:
         answer["cursor"] = hash_record(record)
-    if may_have_changed(record, task):
-        answer["history"] = api.find(f"{task_path(task_id)}/history")
-    if _find_awaited(record):
-        answer["eventSchemas"] = fetch_event_schemas(api, task)
-    if task.get("deliveryChannels") or record.get("isDelivered"):  # it costs as much as the execution
-        answer["deliveries"] = api.list_items(f"{path}/deliveries", "deliveries")
     return answer
+
+
+def find_good(api: Api, path: str, record: Json) -> str | None:
+    """Return the latest execution before this one that succeeded, or else the first one after it."""
+    status = ExecutionStatus.SUCCEEDED
+    before = api.get(f"{path}/executions", status=status, pageSize=1, until=record["scheduledFor"])["executions"]
+    found = before or api.get(f"{path}/executions", status=status, pageSize=2)["executions"]
+    return next((str(each["id"]) for each in found if each["id"] != record["id"]), None)
 
 
 def hash_record(record: Json) -> str:
@@ -104,53 +72,19 @@ def hash_record(record: Json) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _show_calls(api: Api, record: Json, tree: Json | None) -> Json:
-    """Return an execution whose calls have the times at which their tasks started.
-
-    Those of an open one that have finished are shown as such, before its handler notices them.
-    """
-    children = {child["task"]["id"]: child["task"] for child in (tree or {}).get("children", ())}
-    is_open = record["status"] in OPEN  # what others did not wait for is left as it was then
-    calls = [step for step in record.get("steps", ()) if step.get("child") in children]
-    started = {step["child"]: _find_child_start(api, step["child"]) for step in calls[-_CALLS:]}
-
-    def show(step: Json) -> Json:
-        call = children.get(step.get("child"))
-        if call is None:
-            return step
-        shown = {**step, "childStartedAt": started.get(call["id"])}
-        if not is_open or step["status"] != StepStatus.WAITING:
-            return shown
-        if call["status"] in FINAL_STATUSES and not call.get("isRunning"):
-            status = StepStatus.FAILED
-            if call.get("outcome") == ExecutionStatus.SUCCEEDED:
-                status = StepStatus.SUCCEEDED
-            return {**shown, "status": status, "finishedAt": call["statusChangedAt"], "isUnnoticed": True}
-        if not (call.get("isRunning") or started.get(call["id"])):
-            waits = "waits for a worker" if call.get("offeredAt") else "has not started"
-            return {**shown, "hasNotStarted": waits}
-        return shown
-
-    return {**record, "steps": [show(step) for step in record.get("steps", ())]}
-
-
-def _find_child_start(api: Api, child: str) -> str | None:
-    found = api.list_items(f"{task_path(child)}/executions", "executions", pageSize=1)
-    return next((each.get("startedAt") for each in found), None)
+def _fetch_why_late(api: Api, record: Json) -> str:
+    """Return what the API's explanation says of a run that has ended and began late. Empty for all others."""
+    late = find_lateness(record)
+    if late is None or late <= STARTED_LATE or record["status"] in OPEN:
+        return ""
+    path = f"{task_path(record['taskId'])}/explain"
+    found = api.list_items(path, "findings", at=record["scheduledFor"])
+    return next((each["sentence"] for each in found if each.get("executionId") == record["id"]), "")
 
 
 def _find_step(record: Json, visit: Visit) -> Json | None:
     """Return the chosen step."""
-    chosen = read_number(visit.query.get("step"))
-    return next((each for each in record.get("steps", []) if each["number"] == chosen), None)
-
-
-def _fetch_child(api: Api, visit: Visit, record: Json) -> Json | None:
-    """Ask for the task of the chosen call, which has the call's payload."""
-    step = _find_step(record, visit)
-    if step is None or not step.get("child"):
-        return None
-    return api.find(task_path(step["child"]))
+    return next((each for each in record.get("steps", ()) if str(each["number"]) == visit.query.get("step")), None)
 
 
 def _find_awaited(record: Json) -> str | None:
@@ -166,100 +100,82 @@ def build(answer: Json, visit: Visit) -> Json:
     record = answer["execution"]
     task = answer["task"]
     verbs = record.get("allowedVerbs", ())
-    path = f"tasks/{task['id']}/executions/{record['id']}"
-    payload, payload_note = find_payload(record, task, answer["history"])
-
-    shown = {
+    payload, note = find_payload(record, task, answer["history"])
+    step = _find_step(record, visit)
+    rows = list_rows(record, visit.now)
+    row = visit.query.get("row", "")
+    offset = int(row) if row.isdecimal() and len(row) < 6 else 0  # noqa: PLR2004 - no number of a step is longer
+    return {
         **answer,
-        **_build_steps(answer, visit),
         "title": f"{task['title']}, {visit.moment(record['scheduledFor']).text}",
         "sentence": _write_sentence(record, visit, answer["heldUp"]),
-        "tone": _TONES.get(record["status"], ""),
+        "facts": [*_list_facts(record, task, visit)],
         "isOpen": record["status"] in OPEN,
-        "hasStarted": record["status"] in OPEN or bool(record.get("startedAt")),
+        "span": find_span(record, visit.now),
+        "rows": rows[offset : offset + ROWS],
+        "moreRows": str(offset + ROWS) if len(rows) > offset + ROWS else None,
+        "step": step,
+        "stepFacts": [*_list_step(step, visit, answer["child"])] if step else [],
         "branches": [*_walk(answer["tree"])][1 : _TREE + 1],
-        "payload": show_content(payload, f"{path}/payload.json"),
-        "payloadNote": payload_note,
-        "result": None,
+        "parts": [
+            ("payload", note if payload != {} else "", write_json(payload)),
+            ("result", "", write_json(record.get("content"))),
+        ],
         "deliveries": [{**each, "word": show_delivery(each["status"]).word.lower()} for each in answer["deliveries"]],
-        "delivered": _describe_deliveries(record, task, answer["deliveries"]),
-        "awaited": None,
-        "decision": None,
-        "retryQuestion": None,
+        "awaited": _find_awaited(record) if "sendEvent" in verbs else None,
+        "decision": make_decision({**record, "eventSchemas": answer["eventSchemas"]}, task, visit),
+        "retryQuestion": make_retry_question(task, record) if "retry" in verbs else None,
         "whyNoRetry": explain_retry(task, record, may_start=answer["mayStart"]),
+        "mayCancel": "cancelRun" in verbs,
     }
-    if not shown["isOpen"]:
-        shown["result"] = show_content(record.get("content"), f"{path}/result.json")
-    if "sendEvent" in verbs:
-        shown["awaited"] = _find_awaited(record)
-        shown["decision"] = make_decision({**record, "eventSchemas": answer["eventSchemas"]}, task, visit)
-    if "retry" in verbs:
-        shown["retryQuestion"] = make_retry_question(task, record)
-    return shown
-
-
-def _build_steps(answer: Json, visit: Visit) -> Json:
-    """Return what the waterfall shows, and the chosen step."""
-    record = answer["execution"]
-    is_true = visit.query.get("scale") == "true"
-    waterfall = make_waterfall(record, visit.now, true_scale=is_true, window=read_window(visit))
-    offset = read_number(visit.query.get("row"))
-    axis = draw_axis(waterfall, visit.zone)
-    lines = build_lines(waterfall.rows[offset : offset + ROWS], waterfall, visit)
-
-    shown: Json = {
-        "facts": [*_list_facts(record, waterfall)],
-        "axis": axis,
-        "lines": lines,
-        "legend": list_legend(WATERFALL, [axis, *(line["chart"] for line in lines)]),
-        "about": join_phrases(write_shown(waterfall, visit), waterfall.gaps_text, separator="; "),
-        "moves": make_step_moves(waterfall, visit),
-        "isTrueScale": is_true,
-        "moreRows": None,
-        "chosen": read_number(visit.query.get("step")),
-        "step": _find_step(record, visit),
-        "stepFacts": [],
-        "retryFrom": None,
-    }
-    if len(waterfall.rows) > offset + ROWS:
-        shown["moreRows"] = str(offset + ROWS)
-    if step := shown["step"]:
-        shown["stepFacts"] = [*list_step(step, visit, answer["child"])]
-        if "retry" in record.get("allowedVerbs", ()):
-            shown["retryFrom"] = step["number"]
-    return shown
 
 
 def _write_sentence(record: Json, visit: Visit, held_up: str) -> str:
-    status = show_status(record["status"])
-    if held_up:
-        return f"{status.word}. {held_up}"
-    if message := write_message(record, visit):
-        return f"{status.word}. {message}"
+    status = show_status(record["status"]).word
+    error = record.get("error")
+    if said := held_up or write_message(record, visit):
+        return f"{status}. {said}"
     if record["status"] == ExecutionStatus.RETRYING and record.get("nextAttemptAt"):
         moment = visit.moment(record["nextAttemptAt"])
         return f"Its last attempt failed. The next one starts {moment.text}, {moment.relative}."
-    if record.get("error") and record["status"] in OPEN:
-        error = record["error"]
-        return f"{status.word}. An earlier attempt ended with {error['type']}: {shorten(error['message'])}"
-    if record.get("error"):
-        return f"{status.word} with {record['error']['type']}: {shorten(record['error']['message'])}"
-    return f"{status.word}."
+    if error:
+        how = ". An earlier attempt ended" if record["status"] in OPEN else ""
+        return f"{status}{how} with {error['type']}: {shorten(error['message'])}"
+    return f"{status}."
 
 
-def _list_facts(record: Json, waterfall: Waterfall) -> Iterator[tuple[str, str]]:
+def _list_facts(record: Json, task: Json, visit: Visit) -> Iterator[tuple[str, str]]:
     late = find_lateness(record)
     if late is not None:
         yield "Late by", write_duration(late)
-        yield "Total", write_duration(sum(waterfall.sums.values(), timedelta(0)))
-        for name, length in waterfall.sums.items():
-            if length or name == "ran":
-                yield _SUMS[name], write_duration(length)
+        yield "Took", write_took(record, visit.now)
     yield "Attempts ended", str(len(record["attempts"]) + record.get("omittedAttempts", 0))
-    asked_by = "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
-    yield "Started by", asked_by
+    yield "Started by", "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
     queries, tokens = record.get("queries", 0), record.get("tokens", 0)
-    yield "Queries and tokens", f"{queries:,} queries, {tokens:,} tokens" if queries or tokens else "none recorded"
+    if queries or tokens:
+        yield "Queries and tokens", f"{queries:,} queries, {tokens:,} tokens"
+    if record.get("isDelivered"):
+        yield "Delivered to", ", ".join(str(channel).lower() for channel in task.get("deliveryChannels", ()))
+
+
+def _list_step(step: Json, visit: Visit, child: Json | None) -> Iterator[tuple[str, str]]:
+    """Yield the facts about a step. A call's have its payload, too."""
+    yield "Status", show_status(step["status"]).word
+    for name, field in {"Started": "startedAt", "Finished": "finishedAt", "Due": "dueAt"}.items():
+        if step.get(field):
+            yield name, visit.moment(step[field]).text
+    if step.get("attempts"):
+        yield "Attempts", str(step["attempts"])
+    for each in step.get("tries", ()):
+        yield "Tried", f"{visit.moment(each['startedAt']).text}, {write_took(each, visit.now)}"
+    if child is not None and not child.get("children"):
+        yield "Payload", write_json(child.get("payload", {}))
+    if "result" in step:
+        yield "Result", write_json(step["result"])
+    if step.get("error"):
+        yield "Error", f"{step['error']['type']}: {step['error']['message']}"
+    if step.get("sender"):
+        yield "Sent by", name_actor(step["sender"])
 
 
 def _walk(tree: Json | None, depth: int = 0) -> Iterator[tuple[int, Json]]:
@@ -270,13 +186,43 @@ def _walk(tree: Json | None, depth: int = 0) -> Iterator[tuple[int, Json]]:
         yield from _walk(child, depth + 1)
 
 
-def _describe_deliveries(record: Json, task: Json, deliveries: Sequence[Json]) -> str:
-    channels = ", ".join(str(channel).lower() for channel in task.get("deliveryChannels", []))
-    if not channels:
-        return "The result is not delivered: the task names no channels."
-    if record.get("isDelivered"):
-        return f"Delivered to {channels}."
-    if not deliveries:
-        return f"Nothing was to be delivered to {channels}, or the record of it is gone."
-    may_arrive = any(each["status"] in OPEN_DELIVERIES for each in deliveries)
-    return f"Not delivered to {only_if(', ' in channels, 'all of ')}{channels}{only_if(may_arrive, ' yet')}."
+def write_json(content: object) -> str:
+    """Return a payload or a result as JSON, and a text as it is. Empty if there is none."""
+    if content is None or content == {}:
+        return ""
+    text = content if isinstance(content, str) else json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True)
+    return shorten(text, _SHOWN)
+
+
+def fetch_edits(api: Api, record: Json, task: Json) -> Json | None:
+    """Ask for the task's history if an edit may have changed its payload since this run."""
+    is_own = "payload" in record or record.get("hasUnrecordedPayload")
+    if is_own or task.get("children") or task["revision"] <= 1:
+        return None
+    return api.find(f"{task_path(task['id'])}/history")
+
+
+def find_payload(record: Json, task: Json, history: Json | None) -> tuple[object, str]:
+    """Return a run's payload, None if it is not known, and its source, or the reason why it is not known."""
+    if record.get("hasUnrecordedPayload"):
+        return None, "It had its own payload, which was too large to keep beside the result."
+    if "payload" in record:
+        return record["payload"], "It had its own payload."
+    if task.get("children"):
+        return None, "It runs other tasks, each with a payload of its own."
+
+    began = parse_instant(record.get("startedAt") or record["scheduledFor"])
+    entries = (history or {}).get("entries", [])
+    since = [each for each in entries if parse_instant(each["at"]) >= began]
+    edited = {field["field"] for each in since if each["action"] in EDITS for field in each.get("fields", ())}
+    if not edited.isdisjoint({"payload", "handler"}):
+        return None, "The task's payload was edited since, and the old one was not kept."
+    if (history is None and task["revision"] > 1) or not _has_all(entries, len(since)):
+        return None, "The task was edited since. Whether its payload changed was not recorded."
+    return task.get("payload", {}), "The task's payload."
+
+
+def _has_all(entries: list[Json], count: int) -> bool:
+    """Return whether a history has kept all of its latest entries. They are numbered from 1, the latest first."""
+    numbers = [*(each["number"] for each in entries), 0]
+    return bool(numbers[0] - count <= numbers[count])

@@ -6,9 +6,8 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.charts.waterfall_rows import find_ran
 from cloudsched.dashboard.status import write_message
-from cloudsched.dashboard.times import find_instant, parse_instant, write_duration
+from cloudsched.dashboard.times import NONE, find_instant, parse_instant, write_duration, write_took
 from cloudsched.dashboard.words import shorten
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 
-NONE: Final = "\N{EN DASH}"
 _LONGEST_OUTCOME: Final = 4000
 _TRIGGERS: Final = complete_table(
     Trigger,
@@ -32,13 +30,13 @@ _TRIGGERS: Final = complete_table(
 
 def build_execution(record: Json, visit: Visit) -> Json:
     """Return an execution as a row."""
-    took = find_ran(record, visit.now) if record.get("startedAt") else None
+    late = find_lateness(record)
     return {
         **record,
         "title": record.get("title") or record["taskId"],
         "outcome": shorten(_write_outcome(record, visit), _LONGEST_OUTCOME),
-        "took": _write_length(took),
-        "late": _write_length(find_lateness(record)),
+        "took": write_took(record, visit.now),
+        "late": NONE if late is None else write_duration(late),
         "trigger": _TRIGGERS[record.get("trigger", Trigger.SCHEDULE)],
         "until": record.get("nextAttemptAt") or record.get("leaseUntil"),
         "untilWord": _name_until(record, visit),
@@ -63,12 +61,6 @@ def _write_outcome(record: Json, visit: Visit) -> str:
     more = covers.get("count", 1) - 1
     told = f"This and {more:,} more, up to {visit.moment(covers['until']).text}. " if more else ""
     return told + write_message(record, visit)
-
-
-def _write_length(length: timedelta | None) -> str:
-    if length is None:
-        return NONE
-    return write_duration(length)
 
 
 def _name_until(record: Json, visit: Visit) -> str:

@@ -169,4 +169,4 @@ def test_what_was_used_outlives_its_task_after_an_outage(simulate: Simulate, app
     sim.clock.advance(9 * DAY)
     assert app.sweep().purged == 2
     sheets = sim.app.container.engine.usage().list_sheets("ada", f"{START:%Y-%m}")
-    assert sum(mark.counts.executions for sheet in sheets for mark in sheet.marks) == 3
+    assert sum(mark.counts.executions for sheet in sheets for mark in sheet.sums) == 3

@@ -231,7 +231,7 @@ def test_drafts_are_counted_and_end_at_the_budget() -> None:
         budgets.enforce_for("ada")
         assert budgets.get("ada").queries == 10
         (sheet,) = sim.app.container.store.records.list_all(UsageSheet, limit=9)
-        assert [(each.handler, each.counts.queries) for each in sheet.marks] == [(DRAFTS, 10)]
+        assert [(each.handler, each.counts.queries) for each in sheet.sums] == [(DRAFTS, 10)]
         understood = sim.app.draft("remind me to stretch every weekday at 9:00", timezone="UTC", owner="ada")
         assert understood.draft_token is not None, "what the grammar understands costs nothing"
         sim.app.draft("Påminn mig varje måndag", timezone="UTC", owner="bob")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.web.callers import DAY, HOUR, open_roles
+from tests.web.callers import DAY, HOUR, MINUTE, open_roles
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.settings import Prices
@@ -154,6 +154,28 @@ def test_a_request_reads_so_many_tasks_at_most(monkeypatch: pytest.MonkeyPatch) 
     assert [each.is_complete for each in shown] == [False, False, True, True]
     writes = [sum(row.counts.writes for row in each.rows) for each in shown]
     assert writes[0] < writes[1] < writes[2] == writes[3] == 450
+
+
+def test_the_sweep_ends_what_a_look_has_begun() -> None:
+    """A look writes a few of many owners' sheets and says so. What changes later is counted by itself, not all anew."""
+    with Simulation(App(Settings())) as sim:
+        sim.app.handler("h")(lambda: None)
+        names = [f"owner-{number}" for number in range(90)]
+        later = Schedule.every(DAY, start=sim.now + DAY)
+        ids = [sim.app.create(owner=name, title="T", handler="h", schedule=later).id for name in names]
+        usage = sim.app.container.many_tasks.usage
+        first = usage.show(None, None, limit=100)
+        assert not first.is_complete
+        assert 0 < len(first.rows) < 60
+        sim.app.container.many_tasks.sweep(sim.app.sweep)
+        whole = usage.show(None, None, limit=100)
+        assert whole.is_complete
+        assert len(whole.rows) == 90
+        sim.app.trigger(ids[40])
+        sim.advance(MINUTE)
+        after = usage.show(None, None, limit=100)
+        assert after.is_complete, "only the task that changed is read"
+        assert sum(row.counts.executions for row in after.rows) == 1
 
 
 def test_usage_is_summed_by_the_value_of_a_label(ask: Any) -> None:  # noqa: ANN401 - the fixture above

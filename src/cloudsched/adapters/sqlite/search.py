@@ -264,9 +264,6 @@ def _to_position(row: Row, listing: SqliteListing) -> tuple[datetime, str]:
     return from_microseconds(row[0]), ".".join(row[-len(listing.keys) :])
 
 
-_HAS_USED = """ AND (body LIKE '%"usage":["%' OR body LIKE '%"usage":[{%')"""
-"""Finds task documents with usage: packed, or as in documents of schema version 1. A payload may match,
-too."""
 _FEW = (CountedAs.SKIPPED, CountedAs.CALL)
 _NUMBERS = ", ".join(
     [
@@ -351,7 +348,7 @@ class SqliteSearch(ListingSearch[SqliteListing]):
 
     def list_owners(self, fragment: str, *, limit: int) -> Sequence[str]:
         """Return the first owners with this fragment: there is a row for each."""
-        rows = self._database.read("SELECT owner FROM changes WHERE number > 0 ORDER BY owner")
+        rows = self._database.read("SELECT owner FROM changes WHERE number > 0 AND owner > '' ORDER BY owner")
         wanted = fragment.casefold()
         return [owner for (owner,) in rows if wanted in owner.casefold()][:limit]
 
@@ -420,9 +417,8 @@ class SqliteSearch(ListingSearch[SqliteListing]):
 
     def find_last_change(self, owner: str | None) -> str:
         """Return how often tasks were stored or deleted, as text."""
-        mine, values = _of_owner(owner)
-        statement = f"SELECT coalesce(sum(number), 0) FROM changes WHERE true{mine}"
-        return str(self._database.read(statement, values)[0][0])
+        rows = self._database.read("SELECT number FROM changes WHERE owner = ?", (owner or "",))
+        return str(next((row[0] for row in rows), 0))
 
     def list_changed(
         self,
@@ -432,23 +428,14 @@ class SqliteSearch(ListingSearch[SqliteListing]):
         limit: int,
         page_token: str | None = None,
     ) -> Page[Task]:
-        """Return a page of all tasks with usage: no index here has the time at which each was stored."""
-        key = ("changed", owner, since)
-        after = ""
-        if page_token:
-            _, after = read_token(key, page_token)
-        mine, values = _of_owner(owner)
-        statement = f"SELECT id, {BODY} FROM tasks WHERE id > ?{mine} {_HAS_USED} ORDER BY id LIMIT ?"
-
-        def read(last: Row | None, count: int) -> Sequence[Row]:
-            begin = last[0] if last else after
-            return self._database.read(statement, (begin, *values, count))
-
-        return find_matching_rows(read, bool, _measure, limit=limit).to_page(
-            key,
-            lambda row: (row[0], partial(Task.from_stored_json, *row)),
-            lambda row: (from_microseconds(0), row[0]),
-        )
+        """Return a page of the tasks whose usage has changed since a mark, the first ones first."""
+        conditions = ["used_at >= ?"]
+        values: list[object] = [int(since or 0)]
+        if owner is not None:
+            conditions.append("+owner = ?")
+            values.append(owner)
+        listing = SqliteListing("tasks", "used_at", is_descending=False, conditions=conditions, values=values)
+        return self._fetch(Task, listing, ("changed", owner, since), limit, page_token)
 
     def list_handlers(self, *, limit: int) -> list[str]:
         """Return the first names of handlers that tasks have, each found by one look into the index."""

@@ -14,7 +14,7 @@ from cloudsched.features.table import FEATURES, find_place
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 20
+LAYOUT_VERSION: Final = 21
 
 _LATEST = "scheduled_for, task_id, id"
 _COUNTED = "counted_as, occurrences, is_at_least, is_late"
@@ -24,7 +24,8 @@ _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AN
     AND label IN (SELECT value FROM json_each(OLD.labels))"""
 
 _BEGIN_COUNT = "INSERT INTO changes (owner, number) VALUES (NEW.owner, 0) ON CONFLICT DO NOTHING"
-_COUNT_CHANGE = "UPDATE changes SET number = number + 1 WHERE owner = {0}.owner"
+_COUNT_CHANGE = """UPDATE changes SET number = number + 1 WHERE owner = '';
+    UPDATE changes SET number = (SELECT number FROM changes WHERE owner = '') WHERE owner = {0}.owner"""
 _IS_LABELLED = "({0}.labels IS NOT NULL AND {0}.is_failure IS NOT NULL)"
 _ADD_EXECUTION_LABELS = """INSERT INTO execution_labels
     SELECT value, NEW.is_failure, NEW.scheduled_for, NEW.task_id, NEW.id FROM json_each(NEW.labels)
@@ -56,6 +57,7 @@ LAYOUT: Final[Sequence[str]] = (
         pause_id TEXT,
         names TEXT NOT NULL,
         acted_at INTEGER,
+        used_at INTEGER,
         body TEXT NOT NULL)""",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_unlisted",
@@ -72,7 +74,9 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_acted_on ON tasks (acted_at, id) WHERE NOT is_unlisted AND acted_at IS NOT NULL",
     "CREATE INDEX tasks_in_trouble ON tasks (trouble, trouble_since, id, handler, owner) WHERE trouble IS NOT NULL",
     "CREATE INDEX tasks_paused ON tasks (pause_id, created_at, id) WHERE pause_id IS NOT NULL",
+    "CREATE INDEX tasks_used ON tasks (used_at, id, owner) WHERE used_at IS NOT NULL",
     "CREATE TABLE changes (owner TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
+    "INSERT INTO changes VALUES ('', 0)",
     f"""CREATE TRIGGER change_by_new_task AFTER INSERT ON tasks
         BEGIN {_BEGIN_COUNT}; {_COUNT_CHANGE.format("NEW")}; END""",
     f"CREATE TRIGGER change_by_changed_task AFTER UPDATE ON tasks BEGIN {_COUNT_CHANGE.format('NEW')}; END",

@@ -128,6 +128,7 @@ _COLUMNS: Final = (
     "parent",
     "names",
     "acted_at",
+    "used_at",
     "labels",
     "open_status",
     "open_since",
@@ -137,6 +138,7 @@ _COLUMNS: Final = (
 """The columns that lists search."""
 _NAMED: Final = frozenset({"title", "id", "handler", "owner", "labels"})
 """The fields whose texts are found by their fragments."""
+_USED: Final = frozenset({"usage", "deleted_at"})
 _ALL_FIELDS: Final = frozenset(Task.model_fields)
 _INSERT = f"""INSERT OR FAIL INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
     VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""
@@ -241,6 +243,8 @@ def _list_found_by(task: Task, changes: Collection[str]) -> dict[str, object]:
         columns["names"] = fold_names(task)
     if "history" in changes:
         columns["acted_at"] = to_microseconds(task.history[-1].at) if task.history else None
+    if not _USED.isdisjoint(changes):
+        columns["used_at"] = 0 if task.usage else None
     if "labels" in changes:
         columns["labels"] = json.dumps(task.labels) if task.labels else None
     return columns
@@ -259,6 +263,8 @@ def _write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     to undo it alone.
     """
     task = row.write.task
+    if row.columns.get("used_at") is not None:
+        ((row.columns["used_at"],),) = connection.execute("SELECT number FROM changes WHERE owner = ''")
     values = row.columns.values()
     base = row.write.base
     version = _random.getrandbits(48)  # no version comes again, be a task created again or a backup restored

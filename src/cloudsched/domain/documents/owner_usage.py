@@ -6,35 +6,58 @@ dies in between loses nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Final, NamedTuple
 
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import Month, UsageCounts
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 MAX_MARKS: Final = 2000
 """The most tasks that one sheet has marks for, at most 400 bytes each, so that its document stays below 1
 MiB."""
 
 
-class UsageMark(WireModel):
+_COUNTED: Final = tuple(UsageCounts.model_fields)
+
+
+class UsageMark(NamedTuple):
     """The last known usage of a task in a sheet's month, while it had one handler."""
 
-    task_id: str
-    since: Instant
-    """The time at which the task was created: another one of the same id counts anew."""
+    key: str
+    """The task, the time at which it was created, as another one of the same id counts anew, and the handler."""
     handler: str
     counts: UsageCounts
-    gone_at: Instant | None = None
+    gone_at: str | None
     """The time at which the task was deleted."""
 
-    @property
-    def key(self) -> tuple[str, datetime, str]:
-        """The key that tells the mark from others."""
-        return self.task_id, self.since, self.handler
+    @classmethod
+    def of(
+        cls, task_id: str, since: datetime, handler: str, counts: UsageCounts, gone_at: datetime | None = None
+    ) -> UsageMark:
+        """Return the mark of what a task has counted."""
+        key = "\n".join((task_id, write_instant(since), handler))
+        return cls(key, handler, counts, None if gone_at is None else write_instant(gone_at))
+
+    def to_row(self) -> list[object]:
+        """Return it as the JSON of a sheet has it at its key."""
+        return [self.gone_at, *(getattr(self.counts, name) for name in _COUNTED)]
+
+
+def find_task(key: str) -> str:
+    """Return the id of the task in the key of a mark."""
+    return key.partition("\n")[0]
+
+
+def read_row(row: Sequence[Any]) -> UsageCounts:
+    """Return the counts of a mark's row."""
+    return UsageCounts.build(**dict(zip(_COUNTED, row[1:], strict=True)))
+
+
+def write_instant(at: datetime) -> str:
+    """Return an instant as marks have it, in the order of time."""
+    return at.astimezone(UTC).isoformat()
 
 
 class HandlerUsage(WireModel):
@@ -55,9 +78,10 @@ class UsageSheet(Record):
     """The number of the sheet. An owner has as many sheets a month as its tasks need."""
     is_full: bool = False
     """True if it takes no further tasks, now or later, since others have been sent to another sheet."""
-    marks: tuple[UsageMark, ...] = ()
-    settled: tuple[HandlerUsage, ...] = ()
-    """The usage of tasks that are gone, and whose marks are no longer needed."""
+    sums: tuple[HandlerUsage, ...] = ()
+    """The usage of all its tasks together, also of those that are gone and whose marks are no longer needed."""
+    marks: str = "{}"
+    """The rows of the marks by their keys, as JSON: they are read to note more, and a look at the sums need not."""
 
 
 class UsageFront(Record):

@@ -69,6 +69,10 @@ class UsageCounts(WireModel):
                 sums[name] += more
         return UsageCounts.build(**sums)
 
+    def __sub__(self, other: UsageCounts) -> UsageCounts:
+        theirs = other.__dict__
+        return UsageCounts.build(**{name: round(mine - theirs[name], 9) for name, mine in self.__dict__.items()})
+
     def latest(self, other: UsageCounts) -> UsageCounts:
         """Return the later of two counts of one thing: counts only grow."""
         theirs = other.__dict__

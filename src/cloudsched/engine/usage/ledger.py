@@ -9,13 +9,22 @@ task's counts are noted right after its deletion was decided, and added to a sum
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.owner_usage import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
+from cloudsched.domain.documents.owner_usage import (
+    MAX_MARKS,
+    HandlerUsage,
+    UsageMark,
+    UsageSheet,
+    find_task,
+    read_row,
+    write_instant,
+)
 from cloudsched.domain.documents.system_tasks import ERASE_HANDLER
 from cloudsched.domain.documents.usage import Amounts, UsageCounts, month_of
 from cloudsched.domain.own_logger import own_logger
@@ -46,10 +55,10 @@ class UsageLedger:
         self._records = records
         self._clock = clock
 
-    def note(self, tasks: Iterable[Task]) -> None:
+    def note(self, tasks: Iterable[Task]) -> int:
         """Note what tasks have used: a read for each sheet that is concerned, and a write if it changes.
 
-        Counts that are noted once more, as after Contended, are not counted twice.
+        Return the number of those sheets. Counts that are noted once more, as after Contended, are not counted twice.
         """
         now = self._clock.now()
         found = defaultdict[tuple[str, str], list[UsageMark]](list)
@@ -57,18 +66,14 @@ class UsageLedger:
             if task.handler == ERASE_HANDLER or (task.deleted_at is not None and task.deleted_at < now - NOTED_UNTIL):
                 continue
             for each in task.usage:
-                mark = UsageMark(
-                    task_id=task.id,
-                    since=task.created_at,
-                    handler=each.handler,
-                    counts=each.counts,
-                    gone_at=task.deleted_at,
-                )
+                mark = UsageMark.of(task.id, task.created_at, each.handler, each.counts, task.deleted_at)
                 found[task.owner, each.month].append(mark)
+        sheets = len(found)
         for (owner, month), marks in found.items():
             by_number = defaultdict[int, list[UsageMark]](list)
             for mark in self._write(owner, month, 0, marks):
-                by_number[_choose_sheet(mark.task_id)].append(mark)
+                by_number[_choose_sheet(find_task(mark.key))].append(mark)
+            sheets += len(by_number)
             for number, rest in by_number.items():
                 if left := self._write(owner, month, number, rest):
                     what = {"action": "usage_not_noted", "owner": owner, "month": month, "tasks": len(left)}
@@ -77,26 +82,31 @@ class UsageLedger:
                         len(left),
                         extra=what,
                     )
+        return sheets
 
     def add(self, owner: str, source: str, counts: UsageCounts) -> None:
         """Add what was used without a task, such as by drafts: a read and a write. Raises Contended."""
         now = self._clock.now()
         month = month_of(now)
         since = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-        mark = UsageMark(task_id=source, since=since, handler=source, counts=counts)
+        mark = UsageMark.of(source, since, source, counts)
         if self._write(owner, month, 0, (mark,), adds=True):
             self._write(owner, month, _choose_sheet(source), (mark,), adds=True)
 
     def count(self, owner: str, month: str, changed: Iterable[Task]) -> Amounts:
         """Return what a month has used: what the owner's sheets have, and tasks that changed since."""
         sheets = self.list_sheets(owner, month)
-        known = {mark.key: mark.counts for sheet in sheets for mark in sheet.marks}
-        for task in changed:
-            for used in task.usage:
-                key = task.id, task.created_at, used.handler
-                if used.month == month:
-                    known[key] = used.counts.latest(known.get(key, used.counts))
-        counts = [*known.values(), *(each.counts for sheet in sheets for each in sheet.settled)]
+        counts = [*sum_sheets(sheets).values()]
+        new = [
+            UsageMark.of(task.id, task.created_at, each.handler, each.counts)
+            for task in changed
+            for each in task.usage
+            if each.month == month
+        ]
+        known = {key: row for sheet in sheets for key, row in json.loads(sheet.marks).items()} if new else {}
+        for mark in new:
+            before = read_row(known[mark.key]) if mark.key in known else UsageCounts()
+            counts.append(mark.counts.latest(before) - before)
         return Amounts(sum(each.queries for each in counts), sum(each.tokens for each in counts))
 
     def list_sheets(self, owner: str, month: str) -> Sequence[UsageSheet]:
@@ -134,8 +144,7 @@ class UsageLedger:
             before = known or UsageSheet(
                 id=key, owner=owner, created_at=now, updated_at=now, month=month, number=number
             )
-            found = _add_to_known(before, marks) if adds else marks
-            after, left = _add_marks(_settle(before, now - SETTLED_AFTER), found)
+            after, left = _add_marks(before, marks, now - SETTLED_AFTER, adds=adds)
             return known if after == before else after.model_copy(update={"updated_at": now})
 
         change_record(self._records, UsageSheet, key, write)
@@ -151,11 +160,8 @@ def sum_sheets(sheets: Iterable[UsageSheet]) -> dict[str, UsageCounts]:
     """Return what sheets of one month and owner have together, by handler."""
     sums = dict[str, UsageCounts]()
     for sheet in sheets:
-        for handler, counts in (
-            *((each.handler, each.counts) for each in sheet.settled),
-            *((each.handler, each.counts) for each in sheet.marks),
-        ):
-            sums[handler] = sums.get(handler, UsageCounts()) + counts
+        for each in sheet.sums:
+            sums[each.handler] = sums.get(each.handler, UsageCounts()) + each.counts
     return sums
 
 
@@ -163,38 +169,29 @@ def _choose_sheet(task_id: str) -> int:
     return 1 + int(hashlib.sha256(task_id.encode()).hexdigest()[:8], 16) % OTHER_SHEETS
 
 
-def _settle(sheet: UsageSheet, before: datetime) -> UsageSheet:
-    gone = [each for each in sheet.marks if each.gone_at is not None and each.gone_at < before]
-    if not gone:
-        return sheet
-    sums = {each.handler: each.counts for each in sheet.settled}
-    for mark in gone:
-        sums[mark.handler] = sums.get(mark.handler, UsageCounts()) + mark.counts
-    settled = tuple(HandlerUsage(handler=name, counts=counts) for name, counts in sums.items())
-    kept = tuple(each for each in sheet.marks if each not in gone)
-    return sheet.model_copy(update={"marks": kept, "settled": settled})
-
-
-def _add_to_known(sheet: UsageSheet, marks: Sequence[UsageMark]) -> Sequence[UsageMark]:
-    known = {each.key: each.counts for each in sheet.marks}
-    return [
-        each.model_copy(update={"counts": known[each.key] + each.counts}) if each.key in known else each
-        for each in marks
-    ]
-
-
-def _add_marks(sheet: UsageSheet, marks: Sequence[UsageMark]) -> tuple[UsageSheet, Sequence[UsageMark]]:
-    known = {each.key: each for each in sheet.marks}
+def _add_marks(
+    sheet: UsageSheet, marks: Sequence[UsageMark], gone_before: datetime, *, adds: bool
+) -> tuple[UsageSheet, Sequence[UsageMark]]:
+    """Return a sheet with marks, without those of tasks that went before an instant, and what it has no room for."""
+    settled = write_instant(gone_before)
+    known = {key: row for key, row in json.loads(sheet.marks).items() if row[0] is None or row[0] >= settled}
+    sums = sum_sheets([sheet])
     left = list[UsageMark]()
     is_full = sheet.is_full
     for mark in marks:
         before = known.get(mark.key)
-        if before is not None:
-            changes = {"counts": before.counts.latest(mark.counts), "gone_at": before.gone_at or mark.gone_at}
-            known[mark.key] = before.model_copy(update=changes)
-        elif is_full or len(known) >= MAX_MARKS:
+        if before is None and (is_full or len(known) >= MAX_MARKS):
             is_full = True
             left.append(mark)
-        else:
-            known[mark.key] = mark
-    return sheet.model_copy(update={"marks": tuple(known.values()), "is_full": is_full}), left
+            continue
+        old = UsageCounts() if before is None else read_row(before)
+        new = old + mark.counts if adds else mark.counts.latest(old)
+        gone_at = mark.gone_at if before is None else before[0] or mark.gone_at
+        known[mark.key] = mark._replace(counts=new, gone_at=gone_at).to_row()
+        sums[mark.handler] = sums.get(mark.handler, UsageCounts()) + (new - old)
+    changes = {
+        "sums": tuple(HandlerUsage(handler=name, counts=counts) for name, counts in sums.items()),
+        "marks": json.dumps(known, ensure_ascii=False, separators=(",", ":")),
+        "is_full": is_full,
+    }
+    return sheet.model_copy(update=changes), left

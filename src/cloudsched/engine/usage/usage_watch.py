@@ -32,7 +32,6 @@ class UsageWatch:
         self._clock = clock
         self._limit = limit
         self._summation = summation
-        self._sums_at: datetime | None = None
         self._warned_at: datetime | None = None
 
     def run(self) -> None:
@@ -40,10 +39,8 @@ class UsageWatch:
         now = self._clock.now()
         try:
             self._limit().enforce(now)
-            if is_due(self._sums_at, now, SUMS_EVERY):
-                front = self._summation.sum_up(None, at_most_every=SUMS_EVERY - _SLACK)
-                self._sums_at = None if front.page_token else (front.summed_at or now)
-                self._warn_if_behind(front, now)
+            front = self._summation.sum_up(None, at_most_every=SUMS_EVERY - _SLACK)  # or go on where a look ended
+            self._warn_if_behind(front, now)
         except CloudschedError as error:
             log.warning("usage is not summed up: %s", error, extra={"action": "usage_not_summed"})
 

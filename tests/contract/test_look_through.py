@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.cases import try_each
 from tests.conftest import NOW, MakeExecution, MakeTask
 from tests.contract.conftest import OpenStore, iter_pages
 from tests.contract.test_store_search import find_all as find_all_executions
 from tests.contract.test_store_search import fits, make_run
-from tests.engine.harness import DAY, HOUR
+from tests.engine.harness import DAY
 
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -30,7 +30,6 @@ from cloudsched.engine.queries.execution_search import find_executions
 from cloudsched.engine.storage import matching_rows
 from cloudsched.engine.storage.matching_rows import find_matching_rows
 from cloudsched.engine.storage.pages import Page
-from cloudsched.errors import InvalidInput
 
 RUNNING, SUCCEEDED = ExecutionStatus.RUNNING, ExecutionStatus.SUCCEEDED
 BOUND = 4
@@ -85,6 +84,10 @@ def read_pages(read: Callable[[str | None], Page[Any]], limit: int) -> list[list
             assert page.read == BOUND
         pages.append([f"{getattr(each, 'task_id', '')}/{each.id}" for each in page.items])
     return pages
+
+
+def read_tasks(store: Store, query: TaskQuery, token: str | None) -> Page[Any]:
+    return store.list_tasks(query, limit=9, page_token=token)
 
 
 def list_everything(store: Store, limit: int) -> dict[str, list[list[str]]]:
@@ -176,25 +179,33 @@ def test_a_page_of_executions_is_given_up(
     assert counts.reads >= 2 * 9
 
 
-@try_each(
-    "query",
-    [query for query in TASK_QUERIES if query.looked_for],
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-def test_tasks_are_not_counted_by_reading(store: Store, query: TaskQuery) -> None:
-    """A count that stopped at a bound would be taken for all of them."""
-    with pytest.raises(InvalidInput, match="cannot be counted"):
-        store.search.count_tasks(query, 10)
-
-
-@try_each("value", VALUES)
-def test_executions_are_not_counted_by_reading(store: Store, value: dict[str, Any]) -> None:
-    """What an index has is counted: what ended, of all owners."""
-    hour = (NOW, NOW + HOUR)
-    store.search.count_runs(ExecutionQuery(**value), hour)
-    with pytest.raises(InvalidInput, match="cannot be counted"):
-        store.search.count_runs(ExecutionQuery(owner="ada", **value), hour)
-    with pytest.raises(InvalidInput, match="cannot be counted"):
-        store.search.count_open(ExecutionQuery(**value), RUNNING, 10)
+@given(tasks=_TASKS)
+def test_what_one_page_does_not_reach_is_not_counted_as_none(
+    open_store: OpenStore, make_task: MakeTask, make_execution: MakeExecution, tasks: list[dict[str, Any]]
+) -> None:
+    """A number is that of the list, or says that it is the least."""
+    edges = [NOW + timedelta(minutes=2 * number) for number in range(5)]
+    with open_store() as store:
+        fill(store, make_task, make_execution, tasks)
+        for query in filter(lambda each: each.looked_for, TASK_QUERIES):
+            count = store.search.count_tasks(query, 100)
+            pages = read_pages(partial(read_tasks, store, query), 9)
+            listed = sum(len(page) for page in pages)
+            assert count.value == listed or (count.at_least and count.value < listed)
+        for asked in OPEN_QUERIES:
+            opened = store.search.count_open(asked, RUNNING, 100)
+            matching = [each for each in tasks if fits(each, RUNNING, NOW, asked)]
+            assert opened.value == len(matching) or (opened.at_least and opened.value < len(matching))
+            for start, counts in zip(edges, store.search.count_runs(asked, edges), strict=False):
+                number = sum(
+                    fits(each, SUCCEEDED, NOW, asked)
+                    for order, each in enumerate(tasks)
+                    if start <= NOW + timedelta(minutes=order * 5 % 7) < start + timedelta(minutes=2)
+                )
+                assert counts.ran == number or (counts.is_at_least and counts.ran < number)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 8), st.integers(1, 200))

@@ -16,8 +16,10 @@ from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 from tests.contract.conftest import OpenStore, iter_pages
 from tests.engine.harness import DAY, HOUR
 
-from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.task import Parent, Task, TaskStatus, Trouble
 from cloudsched.domain.transitions.commit import Commit
+from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.storage.pages import Page, make_token
@@ -36,24 +38,34 @@ _FEW_TASKS = st.lists(
             "wake_at": st.none() | _INSTANTS,
             "deleted_at": st.sampled_from([None, None, None, NOW]),
             "labels": st.sampled_from([(), ("a=1",), ("a=2", "b=1"), ("a=1", "b=1", "c=")]),
+            "category": st.sampled_from([Category.OTHERS, Category.REPORT]),
+            "pause_id": st.sampled_from([None, "p1"]),
+            "parent": st.sampled_from([None, None, Parent(task_id="p", execution_id="e", step=1, depth=1)]),
+            "failing_since": st.none() | _INSTANTS,
         }
     ).map(lambda task: task if task["status"] is TaskStatus.ACTIVE else task | {"next_execution_time": None}),
     max_size=10,
 )
 """Only an ACTIVE task has a next execution time; the random histories check that."""
-_QUERIES = st.builds(
-    TaskQuery,
-    owner=st.none() | st.sampled_from(["ada", "bob", "eve"]),
-    handler=st.none() | st.sampled_from(["greet", "check"]),
-    status=st.none() | st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED]),
-    due_from=st.none() | _INSTANTS,
-    due_until=st.none() | _INSTANTS,
-) | st.builds(
-    TaskQuery,
-    owner=st.none() | st.sampled_from(["ada", "bob", "eve"]),
-    status=st.none() | st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED]),
-    label=st.sampled_from(["a=1", "a=2", "b=1", "c=", "d=1"]),
+_FILTERS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "owner": st.none() | st.sampled_from(["ada", "bob", "eve"]),
+        "handler": st.none() | st.sampled_from(["greet", "check"]),
+        "status": st.none() | st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED]),
+        "label": st.none() | st.sampled_from(["a=1", "b=1", "d=1"]),
+        "category": st.none() | st.just(Category.REPORT),
+        "parent": st.none() | st.just("p"),
+        "pause_id": st.none() | st.just("p1"),
+    }
 )
+_QUERIES = _FILTERS.flatmap(
+    lambda filters: st.one_of(
+        st.just(TaskQuery(**filters)),
+        st.just(TaskQuery(**filters, trouble=Trouble.FAILED)),
+        st.builds(partial(TaskQuery, **filters), due_from=st.none() | _INSTANTS, due_until=_INSTANTS),
+    )
+)
+"""Any filters, in each of the three orders."""
 
 
 def select_expected(tasks: list[Task], query: TaskQuery) -> list[Task]:
@@ -67,6 +79,10 @@ def select_expected(tasks: list[Task], query: TaskQuery) -> list[Task]:
             and query.handler in {None, task.handler}
             and query.status in {None, task.status}
             and (query.label is None or query.label in task.labels)
+            and query.category in {None, task.category}
+            and query.parent in {None, task.parent and task.parent.task_id}
+            and query.pause_id in {None, task.pause_id}
+            and (query.trouble is None or (find_trouble(task) or (None,))[0] is query.trouble)
             and (due is not None if query.is_sorted_by_due_time else True)
             and (query.due_from is None or (due is not None and due >= query.due_from))
             and (query.due_until is None or (due is not None and due < query.due_until))
@@ -75,6 +91,8 @@ def select_expected(tasks: list[Task], query: TaskQuery) -> list[Task]:
     found = [task for task in tasks if fits(task)]
     if query.is_sorted_by_due_time:
         return sorted(found, key=lambda task: (task.next_execution_time or NOW, task.id))
+    if query.trouble is not None:
+        return sorted(found, key=lambda task: (task.failing_since or NOW, task.id), reverse=True)
     return sorted(found, key=lambda task: (task.created_at, task.id), reverse=True)
 
 
@@ -97,7 +115,7 @@ def test_every_filter_in_every_combination(
     open_store: OpenStore, make_task: MakeTask, fields: list[dict[str, Any]], queries: list[TaskQuery], limit: int
 ) -> None:
     """Tasks that were changed match by their current fields."""
-    tasks = [make_task(id=f"t{number * 7 % 10}", **each) for number, each in enumerate(fields)]
+    tasks = [make_task(id=f"t{number * 7 % 10}", consecutive_failures=1, **each) for number, each in enumerate(fields)]
     with open_store() as store:
         for task, other in zip(tasks, reversed(fields), strict=True):
             store.commit(Commit(task, store.commit(Commit(task.model_copy(update=other)))))

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 from tests.conftest import NOW, MakeExecution, MakeTask
 from tests.contract.conftest import OpenStore, iter_pages
-from tests.engine.harness import MINUTE
+from tests.engine.harness import DAY, MINUTE
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
-from cloudsched.domain.documents.run_counts import RunOutcome
+from cloudsched.domain.documents.run_counts import RunOutcome, has_started_late
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Store
@@ -30,7 +30,9 @@ FINAL = [status for status in ExecutionStatus if status.is_final]
 _INSTANTS = st.integers(0, 3).map(lambda number: NOW + timedelta(microseconds=number))
 """So few that many share one."""
 _RECORDS = st.lists(
-    st.fixed_dictionaries({"status": st.sampled_from(FINAL), "at": _INSTANTS}),
+    st.fixed_dictionaries(
+        {"status": st.sampled_from(FINAL), "at": _INSTANTS, "started": _INSTANTS | st.just(NOW + DAY)}
+    ),
     max_size=3,
 )
 _RUNS = st.lists(st.fixed_dictionaries({"status": st.sampled_from(OPEN), "at": _INSTANTS}), max_size=3)
@@ -47,18 +49,17 @@ _TASKS = st.lists(
     ),
     max_size=5,
 )
-_COMMON: dict[str, Any] = {
-    "owner": st.none() | st.sampled_from(["ada", "eve"]),
-    "status": st.none() | st.sampled_from(list(ExecutionStatus)),
-    "outcome": st.none(),
-    "since": st.none() | _INSTANTS,
-    "until": st.none() | _INSTANTS,
-}
-_QUERIES = st.one_of(
-    st.builds(ExecutionQuery, **_COMMON, handler=st.none() | st.just("greet")),
-    st.builds(ExecutionQuery, **{**_COMMON, "status": st.none(), "outcome": st.sampled_from(RunOutcome)}),
-    st.builds(ExecutionQuery, **_COMMON, label=st.sampled_from(["a=1", "b=1", "c=1"])),
-    st.builds(ExecutionQuery, **_COMMON, category=st.sampled_from([Category.OTHERS, Category.REPORT])),
+_QUERIES = st.builds(
+    ExecutionQuery,
+    owner=st.none() | st.sampled_from(["ada", "eve"]),
+    status=st.none() | st.sampled_from(list(ExecutionStatus)),
+    outcome=st.none() | st.sampled_from(RunOutcome),
+    since=st.none() | _INSTANTS,
+    until=st.none() | _INSTANTS,
+    handler=st.none() | st.just("greet"),
+    label=st.none() | st.sampled_from(["a=1", "b=1", "c=1"]),
+    category=st.none() | st.sampled_from([Category.OTHERS, Category.REPORT]),
+    is_late=st.booleans(),
 )
 
 
@@ -101,23 +102,38 @@ def test_every_filter_in_every_combination(
 ) -> None:
     """Each matching execution is listed once, on whatever page: failures, then open ones, then all others."""
     with open_store() as store:
-        expected: list[tuple[dict[str, Any], str, ExecutionStatus, datetime]] = []
+        expected: list[tuple[dict[str, Any], str, ExecutionStatus, datetime, bool]] = []
         for number, each in enumerate(fields):
             runs = tuple(make_run(n, run["status"], run["at"]) for n, run in enumerate(each["runs"]))
             found_by = {name: each[name] for name in ("handler", "labels", "category")}
             task = make_task(id=f"t{number}", owner=each["owner"], runs=runs, **found_by)
             records = [
-                make_execution(task, f"e{n}", status=record["status"], scheduled_for=record["at"], **found_by)
+                make_execution(
+                    task,
+                    f"e{n}",
+                    status=record["status"],
+                    scheduled_for=record["at"],
+                    started_at=record["started"],
+                    **found_by,
+                )
                 for n, record in enumerate(each["records"])
             ]
             store.commit(Commit(task, None, records))
-            expected += [(each, f"{task.id}/{one.id}", one.status, one.scheduled_for) for one in records]
-            expected += [(each, f"{task.id}/open{n}", run["status"], run["at"]) for n, run in enumerate(each["runs"])]
+            expected += [
+                (each, f"{task.id}/{one.id}", one.status, one.scheduled_for, has_started_late(one)) for one in records
+            ]
+            expected += [
+                (each, f"{task.id}/open{n}", run["status"], run["at"], True) for n, run in enumerate(each["runs"])
+            ]
         for query in queries:
             found = find_all(store, query, limit)
             names = [f"{one.task_id}/{one.id}" for one in found]
-            wanted = [(name, status, at) for task, name, status, at in expected if fits(task, status, at, query)]
-            assert sorted(names) == sorted(name for name, _, _ in wanted)
+            wanted = [
+                name
+                for task, name, status, at, is_late in expected
+                if fits(task, status, at, query) and (is_late or not query.is_late)
+            ]
+            assert sorted(names) == sorted(wanted)
             finished = [one for one in found if one.status.is_final]
             order = [(one.status in FAILURES, one.scheduled_for, one.task_id, one.id) for one in finished]
             assert order == sorted(order, reverse=True)

@@ -12,7 +12,6 @@ from tests.engine.harness import DAY
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
 from cloudsched.domain.documents.task import Hold, Parent, Task, TaskStatus, Trouble
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.errors import InvalidInput
@@ -120,16 +119,8 @@ def test_waits_are_chosen_by_when_they_give_up(store: Store, make_task: MakeTask
     assert store.search.count_tasks(query, 9).value == 1
 
 
-def test_a_reason_goes_with_an_owner_and_a_handler_alone() -> None:
-    """There is no index for more."""
-    for others in ({"label": "team=a"}, {"due_from": NOW}, {"status": TaskStatus.ACTIVE}):
+def test_a_reason_has_an_order_of_its_own() -> None:
+    """No list has two orders. An instant before which a wait gives up says nothing without the wait."""
+    for filters in ({"trouble": Trouble.FAILED, "due_from": NOW}, {"trouble_until": NOW}):
         with pytest.raises(InvalidInput):
-            TaskQuery(trouble=Trouble.FAILED, **others)
-    with pytest.raises(InvalidInput):
-        TaskQuery(trouble_until=NOW)
-
-
-def test_a_failure_is_dated_by_the_first_in_a_row(make_task: MakeTask) -> None:
-    """So that a task keeps its place while it goes on failing."""
-    task = make_task(consecutive_failures=30, failing_since=NOW, updated_at=NOW + DAY)
-    assert find_trouble(task) == (Trouble.FAILED, NOW)
+            TaskQuery(**filters)

@@ -72,7 +72,7 @@ def test_functions_are_deployed_when_the_indexes_are_ready(tmp_path: Path) -> No
     assert "still being built after an hour" in cloud.fails("deploy.sh").err
     assert not any(key.startswith("service/") for key in cloud.state)
     checked = cloud.run("deploy.sh", "--check", "--step=functions").out
-    assert "index on tasks (owner, private.changed.shard, createdAt) is not ready: CREATING" in checked
+    assert "index on tasks (owner, private.changed.shard, status, createdAt) is not ready: CREATING" in checked
 
     cloud.fake.build_polls = cloud.fake.polls + 9
     assert "waiting for " in cloud.ok("deploy.sh").err

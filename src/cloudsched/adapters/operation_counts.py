@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from cloudsched.engine.ports.search import MAX_GROUPED
+
 if TYPE_CHECKING:
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
     from cloudsched.domain.responses.count import Count
@@ -83,7 +85,7 @@ def _read_parts(counts: Sequence[RunCounts], *_: object) -> Mapping[str, int]:
 
 
 def _read_groups(groups: Sequence[GroupCount], *_: object) -> Mapping[str, int]:
-    return {"reads": 1 + sum(2 + -(-each.count // 1000) for each in groups)}
+    return {"reads": min(MAX_GROUPED, max(1, sum(each.count for each in groups)))}
 
 
 def _read_keys(keys: Sequence[str], *_: object, limit: int, **__: object) -> Mapping[str, int]:
@@ -149,7 +151,6 @@ SEARCH: Final[Mapping[str, Cost]] = {
     "count_unfinished": _read_thousands,
     "find_last_change": _ONE_READ,
     "get_name_match": _FREE,
-    "group_failures": _read_groups,
     "group_tasks": _read_groups,
     "list_acted_on": _read_page,
     "list_changed": _read_page,

@@ -198,7 +198,7 @@ class OverviewOperations:
             filters: One or more of `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `pause_id`, `ids`.
 
         Raises:
-            InvalidInput: There is no filter, no index for this combination, or the end is past or of no pause.
+            InvalidInput: There is no filter, or the end is past or of no pause.
             QuotaExceeded: The caller is a user who has five open changes.
 
         >>> change = client.batch_change("CANCEL", owner="ada", handler="remind")
@@ -269,11 +269,11 @@ class OverviewOperations:
 
         Args:
             idempotency_key: The same for the same retry.
-            filters: `owner`, `status`, `since`, `until`, one of `handler`, `label` and `category`, `error`,
+            filters: `owner`, `status`, `since`, `until`, `handler`, `label`, `category`, `error`,
                 `error_type`, `min_duration`, `min_lateness`. Or else `ids`, pairs of a task's and an execution's id.
 
         Raises:
-            InvalidInput: There is no filter, or no index for this combination.
+            InvalidInput: There is no filter.
             QuotaExceeded: The caller is a user who has five open retries.
         """
         content = {"filter": _to_retry_filter(filters)}

@@ -22,11 +22,11 @@ from cloudsched.adapters.firestore.protos import (
     get_private,
     require_write_fits,
 )
+from cloudsched.adapters.firestore.record_kinds import find_kind
 from cloudsched.adapters.firestore.values import decode, encode_fields, encode_model, find_value
 from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.name_words import list_beginnings
-from cloudsched.domain.documents.run_counts import classify_run, has_started_late
 from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position
 from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedTask
 from cloudsched.domain.transitions.needs import find_trouble
@@ -145,22 +145,10 @@ def add_list_fields(fields: Message, document: Document, shard: int, *, has_word
         if (trouble := find_trouble(document)) is not None:
             kind, since = trouble
             encode_fields(private, {"trouble": {"shard": shard, "kind": kind, "since": since}})
-    elif isinstance(document, Execution):
-        _add_record_fields(fields, document, shard)
+    elif isinstance(document, Execution) and find_list(document) is not None:
+        encode_fields(get_private(fields), {"listed": {"shard": shard, "kind": find_kind(document)}})
     elif isinstance(document, OfferEntry):
         encode_fields(fields, {OFFER_SHARD: shard})
-
-
-def _add_record_fields(fields: Message, record: Execution, shard: int) -> None:
-    is_failure = find_list(record)
-    if is_failure is None:
-        return
-    listed = {"shard": shard, "isFailure": is_failure, "countedAs": classify_run(record)}
-    if record.covers is not None:
-        listed["isRange"] = True
-    if has_started_late(record):
-        listed["isLate"] = True
-    encode_fields(get_private(fields), {"listed": listed})
 
 
 def _show_last_action(task: Task, shard: int) -> dict[str, Any]:

@@ -141,7 +141,12 @@ class FirestoreListing:
         return f"{parent}/{self.parents}/{owner}/{self.collection}/{document}"
 
 
-_FIELDS_OF_FILTERS = {"label": "labels", "parent": "parent.taskId", "channel": "delivery.channel"}
+_FIELDS_OF_FILTERS = {
+    "channel": "delivery.channel",
+    "label": "labels",
+    "parent": "parent.taskId",
+    "pause_id": "pauseId",
+}
 """The fields that have other names than the filters."""
 
 
@@ -194,7 +199,7 @@ def build_handler_query(after: str, shards: Sequence[int] | None = None) -> Mess
 
 def build_owner_query(after: str) -> Message:
     """Return the query for a task of the owner that comes next after one, in whatever shard."""
-    query = build_query("tasks", 1, order=("owner", TASK_SHARD), fields=("owner",), after=encode(after))
+    query = build_query("tasks", 1, order=("owner", TASK_SHARD, "status"), fields=("owner",), after=encode(after))
     query.order_by.add(field={"field_path": "createdAt"}, direction=_Direction.DESCENDING)
     return query
 
@@ -209,22 +214,11 @@ def build_queue_key_query(owner: str | None, after: str, shards: Sequence[int] |
     return build_query("offers", 1, *filters, order=order, fields=("queueKey",), after=start)
 
 
-def build_group_query(listing: FirestoreListing, field: str, after: str, parent: str) -> Message:
-    """Return the query for the first document with the next value of a field, in the order of a listing's part."""
-    query = listing.to_query(1, parent)
-    del query.order_by[:]
-    for each in (field, listing.order, NAME):
-        query.order_by.add(field={"field_path": each}, direction=_Direction.ASCENDING)
-    if after:
-        query.start_at.values.append(encode(after))
-    return query
-
-
 def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> FirestoreListing:
     """Return the listing of the tasks that match a query.
 
-    The indexes of a parent's tasks, and of a pause's, have no shards. A label's indexes have the status: without
-    that filter, tasks of any status are asked for.
+    The indexes of a parent's tasks, and of a pause's, have no shards. Those of an owner and of a label have the status:
+    without that filter, tasks of any status are asked for.
     """
     looked_for = name_fields(query.looked_for)
     query = query.indexed
@@ -263,7 +257,7 @@ def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) ->
         )
     if query.status is not None:
         equals["status"] = str(query.status)
-    elif query.label is not None:
+    elif query.label is not None or query.owner is not None:
         equals["status"] = [str(status) for status in TaskStatus]
     if query.label is None:
         contains = None

@@ -7,17 +7,26 @@ from bisect import bisect_right
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
-from cloudsched.adapters.firestore.list_fields import ACTED, CHANGED, CHANGED_AT, LISTED, OPEN, WORDS, D, to_document
+from cloudsched.adapters.firestore.list_fields import (
+    ACTED,
+    CHANGED,
+    CHANGED_AT,
+    LISTED,
+    OPEN,
+    TROUBLE,
+    WORDS,
+    D,
+    to_document,
+)
 from cloudsched.adapters.firestore.protos import MAX_ID_BYTES, document_name
 from cloudsched.adapters.firestore.queries import (
     EXECUTIONS,
     MAX_DISJUNCTIONS,
     FirestoreListing,
-    build_group_query,
     build_handler_query,
     build_offer_listing,
     build_owner_query,
@@ -25,27 +34,25 @@ from cloudsched.adapters.firestore.queries import (
     build_task_listing,
     name_fields,
 )
+from cloudsched.adapters.firestore.record_kinds import COUNTED_KINDS, SEVERAL, list_kinds
 from cloudsched.adapters.firestore.shards import Shards, query_in_order
 from cloudsched.adapters.firestore.values import decode_instant, find_value
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.name_words import MAX_BEGINNING, NameMatch, has_beginnings, split_name
 from cloudsched.domain.documents.run_counts import (
-    CountedAs,
     GroupCount,
     RunCounts,
-    classify_run,
     count_occurrences,
     covers_at_least,
 )
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.responses.count import Count
 from cloudsched.engine.ports.search import (
-    MAX_GROUPS,
+    MAX_GROUPED,
     OMITTED_FIELDS,
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
-    refuse_count,
 )
 from cloudsched.engine.queries.listing_search import ListingSearch
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
@@ -56,7 +63,7 @@ from cloudsched.engine.storage.pages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message
@@ -128,13 +135,6 @@ _SHOWN = tuple(
     if name not in OMITTED_FIELDS
 )
 """The fields of a record that lists have."""
-_STATUSES = {
-    True: sorted(str(each) for each in FAILURE_STATUSES),
-    False: [str(each) for each in ExecutionStatus if each.is_final and each not in FAILURE_STATUSES],
-}
-"""The final statuses of failures, and all others."""
-
-
 MAX_COUNTED: Final = 1_000_000
 """The most runs or tasks of one count: a thousand billed reads."""
 MAX_RANGES: Final = 100
@@ -156,7 +156,7 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
 
     @override
     def _fetch(self, kind: type[D], listing: FirestoreListing, query: object, limit: int, token: str | None) -> Page[D]:
-        parent = None if _is_too_long(listing) else self._documents
+        parent = None if listing.is_empty or _is_too_long(listing) else self._documents
         return fetch_page(self._rpc, kind, parent, listing, query, limit, token)
 
     @override
@@ -176,13 +176,17 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
         if not wanted:
             return Page(())
         longest = max(wanted, key=len)[:MAX_BEGINNING]
-        listing = replace(
-            self._lead(query.owner, CHANGED),
-            order="createdAt",
-            is_descending=True,
-            contains=(WORDS, longest),
-            excluded_field="deletedAt",
-        )
+        listing = self._list_tasks(TaskQuery(query.owner))
+        if query.owner is None:
+            listing = replace(
+                self._lead(None, CHANGED),
+                order="createdAt",
+                is_descending=True,
+                contains=(WORDS, longest),
+                excluded_field="deletedAt",
+            )
+        else:
+            listing = replace(listing, looked_for={WORDS: longest})
         page = self._fetch(Task, listing, ("named", query, tuple(words)), limit, page_token)
         found = [task for task in page.items if has_beginnings(task, wanted)]
         return replace(page, items=found, passed_over=page.passed_over + len(page.items) - len(found))
@@ -215,20 +219,14 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
 
     def count_unfinished(self, owner: str, up_to: int) -> int:
         """Return how many of the owner's tasks have not ended, at most `up_to`."""
+        listing = self._list_tasks(TaskQuery(owner))
         statuses = [str(status) for status in UNFINISHED_STATUSES]
-        return self._count_of_owner(owner, up_to, {"status": statuses})
+        return self._count(replace(listing, equals={**(listing.equals or {}), "status": statuses}), up_to)
 
     def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
         """Return how many of the owner's tasks were created after `since`, at most `up_to`."""
-        return self._count_of_owner(owner, up_to, {}, since + timedelta(microseconds=1))
-
-    def _count_of_owner(
-        self, owner: str, up_to: int, equals: Mapping[str, Sequence[str]], start: datetime | None = None
-    ) -> int:
-        leader = self._lead(owner, CHANGED)
-        more = {**(leader.equals or {}), **equals}
         return self._count(
-            replace(leader, order="createdAt", is_descending=True, equals=more, start=start),
+            replace(self._list_tasks(TaskQuery(owner)), start=since + timedelta(microseconds=1)),
             up_to,
         )
 
@@ -241,21 +239,16 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
         queries = (part.to_query(up_to, self._documents) for part in parts)
         return min(up_to, sum(self._rpc.count(self._documents, query) for query in queries))
 
-    def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
+    @override
+    def _count_runs(self, owner: str | None, edges: Sequence[datetime]) -> Sequence[RunCounts]:
         """Return the numbers of the ended runs between each two edges.
 
         What there is none of from the first edge to the last is not counted part by part.
         """
-        refuse_count(query.find_looked_for(is_open=False))
-        if len(edges) < 2:  # noqa: PLR2004 - a beginning and an end
-            return []
         parts = list(itertools.pairwise(edges))
         counts = [RunCounts()] * len(parts)
-        marks: dict[str, dict[str, str | bool]] = {each.value: {"countedAs": each.value} for each in CountedAs}
-        if not (query.handler or query.category or query.label):
-            marks["late"] = {"isLate": True}
-        for name, equals in marks.items():
-            listing = self._mark(query, equals)
+        for name, kinds in COUNTED_KINDS.items():
+            listing = self._list_kinds(owner, kinds)
             if not self._count(replace(listing, start=edges[0], end=edges[-1]), 1):
                 continue
             for number, (start, end) in enumerate(parts):
@@ -264,77 +257,44 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
                 counts[number] += RunCounts(**found)
 
         if any(each.skipped for each in counts):
-            self._add_ranges(query, edges, counts)
+            self._add_ranges(owner, edges, counts)
         return counts
 
-    def _add_ranges(self, query: ExecutionQuery, edges: Sequence[datetime], counts: list[RunCounts]) -> None:
+    def _add_ranges(self, owner: str | None, edges: Sequence[datetime], counts: list[RunCounts]) -> None:
         """Add the further occurrences that skipped records cover, as far as `MAX_RANGES` records say."""
-        of_any_kind = replace(query, handler=None, category=None, label=None)
-        listing = replace(self._mark(of_any_kind, {"isRange": True}), start=edges[0], end=edges[-1])
-        page = self._fetch(Execution, listing, ("ranges", query, *edges), MAX_RANGES, None)
+        listing = replace(self._list_kinds(owner, (SEVERAL,)), start=edges[0], end=edges[-1])
+        page = self._fetch(Execution, listing, ("ranges", owner, *edges), MAX_RANGES, None)
         for each in page.items:
-            is_wanted = query.handler in {None, each.handler} and query.category in {None, each.category}
-            if is_wanted and query.label in {None, *each.labels} and classify_run(each) is CountedAs.SKIPPED:
-                number = bisect_right(edges, each.scheduled_for) - 1
-                more = count_occurrences(each) - 1
-                counts[number] += RunCounts(skipped=more, is_at_least=covers_at_least(each))
+            number = bisect_right(edges, each.scheduled_for) - 1
+            counts[number] += RunCounts(skipped=count_occurrences(each) - 1, is_at_least=covers_at_least(each))
         if page.next_page_token:
             counts[:] = [replace(each, is_at_least=each.is_at_least or each.skipped > 0) for each in counts]
 
-    def _mark(self, query: ExecutionQuery, marks: Mapping[str, str | bool]) -> FirestoreListing:
-        """Return the listing of the final records with some marks, the earliest first."""
-        leader = self._lead(query.owner, LISTED)
-        values = {"handler": query.handler, "category": query.category}
+    def _list_kinds(self, owner: str | None, kinds: Sequence[str]) -> FirestoreListing:
+        """Return the listing of the final records of some kinds, the latest first."""
+        leader = self._lead(owner, LISTED)
         return replace(
             leader,
             collection="executions",
             order="scheduledFor",
-            equals={
-                **(leader.equals or {}),
-                **{name: str(value) for name, value in values.items() if value is not None},
-                **{f"{LISTED}.{name}": value for name, value in marks.items()},
-            },
-            contains=("labels", query.label) if query.label else None,
+            is_descending=True,
+            equals={**(leader.equals or {}), f"{LISTED}.kind": kinds},
             parents="tasks",
             fields=_SHOWN,
         )
 
-    def group_failures(self, query: ExecutionQuery, by: Literal["handler", "owner"]) -> Sequence[GroupCount]:
-        """Return the numbers of failed runs by handler or owner: two reads and a count for each that ever failed."""
-        listing = self._mark(query, {"countedAs": CountedAs.FAILED.value})
-        return self._group(replace(listing, start=query.since, end=query.until), by)
-
     def group_tasks(self, query: TaskQuery) -> Sequence[GroupCount]:
-        """Return the numbers of tasks with a trouble by handler: two reads and a count for each."""
-        return self._group(replace(self._list_tasks(query), is_descending=False), "handler")
-
-    def _group(self, listing: FirestoreListing, by: str) -> list[GroupCount]:
-        """Return the numbers of a listing's documents by a field. Firestore has no GROUP BY: each name is looked up."""
+        """Return the numbers of the latest tasks with a trouble by handler: a read for each of them."""
+        listing = replace(self._list_tasks(query), fields=("handler", f"{TROUBLE}.since"))
         if _is_too_long(listing):
             return []
-        anytime = replace(listing, start=None, end=None)
-        equals = listing.equals or {}
-
-        def find_next(last: str) -> str | None:
-            queries = (build_group_query(part, by, last, self._documents) for part in anytime.split())
-            found = [each for query in queries for each in self._rpc.query(self._documents, query)]
-            return min((each.fields[by].string_value for each in found), default=None)
-
-        if by in equals:
-            names = [str(equals[by])]
-        else:
-            names = list_keys(find_next, limit=MAX_GROUPS, prefix="", after="")
-        groups = [self._count_group(listing, by, name) for name in names]
-        return sorted(filter(None, groups), key=lambda each: (each.count, each.name))
-
-    def _count_group(self, listing: FirestoreListing, by: str, name: str) -> GroupCount | None:
-        group = replace(listing, equals={**(listing.equals or {}), by: name})
-        first = query_in_order(self._rpc, self._documents, group, 1)
-        if not first:
-            return None
-        value, key = to_sort_key(first[0], group)
-        task_id = key.partition(".")[0]
-        return GroupCount(name, self._count(group, MAX_COUNTED), decode_instant(value), task_id)
+        groups: dict[str, GroupCount] = {}
+        for each in query_in_order(self._rpc, self._documents, listing, MAX_GROUPED):
+            name = each.fields["handler"].string_value
+            count = groups[name].count if name in groups else 0
+            value, key = to_sort_key(each, listing)
+            groups[name] = GroupCount(name, count + 1, decode_instant(value), key)
+        return sorted(groups.values(), key=lambda each: (each.count, each.name))
 
     def find_last_change(self, owner: str | None) -> str:
         """Return when a task was stored last, as text, by Firestore's clock."""
@@ -415,38 +375,16 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
 
     @override
     def _list_finished(self, query: ExecutionQuery, *, is_failure: bool) -> FirestoreListing:
-        """Return the listing of final records.
-
-        Its indexes have the status: without that filter, any will do.
-        """
-        leader = self._lead(query.owner, LISTED)
-        looked_for = query.find_looked_for(is_open=False)
-        values: dict[str, str | None] = {}
-        contains: tuple[str, str] | None = None
-        if not looked_for:  # else another index is read, and these are compared afterwards
-            values = {"handler": query.handler, "category": query.category}
-            contains = ("labels", query.label) if query.label else None
-        if query.is_late:
-            marks: dict[str, Any] = {f"{LISTED}.isLate": True}
-        else:
-            marks = {"status": [*map(str, query.statuses)] if query.statuses else _STATUSES[is_failure]}
+        kinds = list_kinds(query, is_failure=is_failure)
+        looked_for = dict(query.looked_for)
+        if query.status is not None:
+            looked_for["status"] = str(query.status)
         return replace(
-            leader,
-            collection="executions",
-            order="scheduledFor",
-            is_descending=True,
-            equals={
-                **(leader.equals or {}),
-                **{name: str(value) for name, value in values.items() if value is not None},
-                f"{LISTED}.isFailure": is_failure,
-                **marks,
-            },
-            contains=contains,
+            self._list_kinds(query.owner, kinds),
             start=query.since,
             end=query.until,
-            parents="tasks",
-            fields=_SHOWN,
             looked_for=name_fields(looked_for),
+            is_empty=not kinds,
         )
 
     @override
@@ -457,7 +395,7 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
             order=f"{OPEN}.since",
             is_descending=True,
             equals={**(leader.equals or {}), f"{OPEN}.status": str(status)},
-            looked_for=name_fields(query.find_looked_for(is_open=True)),
+            looked_for=name_fields(query.looked_for),
         )
 
     def _lead(self, owner: str | None, place: str) -> FirestoreListing:

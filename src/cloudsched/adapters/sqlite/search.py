@@ -10,7 +10,7 @@ import itertools
 import json
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from typing_extensions import override
 
@@ -22,13 +22,12 @@ from cloudsched.domain.documents.run_counts import CountedAs, GroupCount, RunCou
 from cloudsched.domain.documents.task import Task, Trouble
 from cloudsched.domain.responses.count import Count
 from cloudsched.engine.ports.search import (
-    MAX_GROUPS,
+    MAX_GROUPED,
     OMITTED_FIELDS,
     UNFINISHED_STATUSES,
     ExecutionQuery,
     OccurrenceQuery,
     TaskQuery,
-    refuse_count,
 )
 from cloudsched.engine.queries.listing_search import ListingSearch
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
@@ -52,13 +51,10 @@ _RECURS = "CASE WHEN json_valid(body) THEN json_extract(body, '$.isOneTime') END
 _ENDS_BY_ITSELF = f"(pause_id IS NULL AND (wake_at IS NOT NULL OR parent IS NOT NULL OR trouble = '{Trouble.HELD}'))"
 """Whether a paused task may go on by itself. A call has no trouble, even if a budget holds it."""
 _LOOKED_FOR = {
-    "handler": "{0}.handler = ?",
-    "parent": "{0}.parent = ?",
-    "category": "{0}.category = ?",
-    "channel": "CASE WHEN json_valid({0}.body) THEN json_extract({0}.body, '$.delivery.channel') END = ?",
-    "label": "? IN (SELECT value FROM json_each({0}.labels))",
+    "channel": "CASE WHEN json_valid(body) THEN json_extract(body, '$.delivery.channel') END = ?",
+    "label": "? IN (SELECT value FROM json_each(labels))",
 }
-"""The SQL that compares a row of a table with a filter that no index has."""
+"""The SQL of filters that are no columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +91,8 @@ class SqliteListing:
 
         direction = "DESC" if self.is_descending else "ASC"
         ordered = ", ".join(f"{each} {direction}" for each in (self.order, *self.keys))
-        documents = self.table.rpartition(" JOIN ")[2].partition(" ")[0]
-        is_match = " AND ".join(_LOOKED_FOR[name].format(documents) for name in self.looked_for) or "1"
+        looks = [_LOOKED_FOR.get(name, f"{name} = ?") for name in self.looked_for]
+        is_match = " AND ".join(looks) or "1"
         body = self.body
         if looked_for:
             body = f"CASE WHEN {is_match} THEN {self.body.removesuffix(' AS body')} END"
@@ -134,8 +130,7 @@ def build_task_listing(query: TaskQuery) -> SqliteListing:
     """Return the listing of the tasks that match a query."""
     if query.trouble is not None:
         return _build_trouble_listing(query)
-    looked_for = {name: value for name, value in query.looked_for.items() if name != "category"}
-    category = query.category
+    looked_for = query.looked_for
     query = query.indexed
 
     conditions = ["is_delivery" if query.is_delivery else "NOT is_unlisted"]
@@ -149,7 +144,6 @@ def build_task_listing(query: TaskQuery) -> SqliteListing:
         ("owner", query.owner),
         ("handler", query.handler),
         ("status", None if query.is_sorted_by_due_time else query.status),
-        ("category", category),
     ):
         if value is not None:
             # A unary plus keeps SQLite from choosing the index by this column: the first one decides
@@ -172,6 +166,7 @@ def build_task_listing(query: TaskQuery) -> SqliteListing:
             conditions=conditions,
             values=values,
             keys=("task_id",),
+            looked_for=looked_for,
         )
     order = "next_at" if query.is_sorted_by_due_time else "created_at"
     return SqliteListing("tasks", order, not query.is_sorted_by_due_time, conditions, values, looked_for=looked_for)
@@ -192,7 +187,7 @@ def _filter_occurrences(query: OccurrenceQuery) -> tuple[list[str], list[object]
     filters = {
         "+handler = ?": query.handler,
         "+category = ?": query.category,
-        _LOOKED_FOR["label"].format("tasks"): query.label,
+        _LOOKED_FOR["label"]: query.label,
         f"(next_at >= ? OR {_RECURS})": query.since and to_microseconds(query.since),
     }
     given = {condition: value for condition, value in filters.items() if value is not None}
@@ -200,23 +195,17 @@ def _filter_occurrences(query: OccurrenceQuery) -> tuple[list[str], list[object]
 
 
 def _build_trouble_listing(query: TaskQuery) -> SqliteListing:
-    """Return the listing of the tasks that need attention, the latest first.
-
-    Its index has owner and handler, too: no page looks for these in what it has read.
-    """
+    """Return the listing of the tasks that need attention, the latest first."""
     conditions = ["trouble = ?"]
     values: list[object] = [query.trouble]
-    for column in ("owner", "handler", "category"):
-        value = getattr(query, column)
-        if value is not None:
-            conditions.append(f"+{column} = ?")
-            values.append(value)
+    if query.owner is not None:
+        conditions.append("+owner = ?")
+        values.append(query.owner)
     if query.trouble_until is not None:
         conditions.append("trouble_since < ?")
         values.append(to_microseconds(query.trouble_until))
-    looked_for = {"channel": query.channel} if query.channel else {}
     return SqliteListing(
-        "tasks", "trouble_since", is_descending=True, conditions=conditions, values=values, looked_for=looked_for
+        "tasks", "trouble_since", is_descending=True, conditions=conditions, values=values, looked_for=query.looked_for
     )
 
 
@@ -372,17 +361,14 @@ class SqliteSearch(ListingSearch[SqliteListing]):
         statement = f"SELECT count(*) FROM (SELECT 1 FROM {listing.table} WHERE {where} LIMIT ?)"
         return int(self._database.read(statement, [*listing.values, up_to])[0][0])
 
-    def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
+    @override
+    def _count_runs(self, owner: str | None, edges: Sequence[datetime]) -> Sequence[RunCounts]:
         """Return the numbers of the ended runs between each two edges, from the index alone."""
-        refuse_count(query.find_looked_for(is_open=False))
-        if len(edges) < 2:  # noqa: PLR2004 - a beginning and an end
-            return []
         parts = [tuple(map(to_microseconds, pair)) for pair in itertools.pairwise(edges)]
         bins = ", ".join("(?, ?)" for _ in parts)
-        whole = replace(query, status=None, outcome=None, since=None, until=None)
         counts = [RunCounts()] * len(parts)
         for is_failure in (True, False):
-            listing = _select_finished(whole, is_failure=is_failure)
+            listing = _select_finished(ExecutionQuery(owner), is_failure=is_failure)
             where = " AND ".join([f"{listing.order} >= begins", f"{listing.order} < ends", *listing.conditions])
             # A subquery for each part needs no sorter, which GROUP BY does. An array is its one value.
             statement = f"""WITH bins (begins, ends) AS (VALUES {bins})
@@ -396,23 +382,14 @@ class SqliteSearch(ListingSearch[SqliteListing]):
                 )
         return counts
 
-    def group_failures(self, query: ExecutionQuery, by: Literal["handler", "owner"]) -> Sequence[GroupCount]:
-        """Return the numbers of failed runs by handler or owner, from the index alone."""
-        listing = _select_finished(query, is_failure=True)
-        conditions = [*listing.conditions, "counted_as = ?"]
-        values = [*listing.values, CountedAs.FAILED]
-        return self._group(replace(listing, conditions=conditions, values=values), f"executions.{by}")
-
     def group_tasks(self, query: TaskQuery) -> Sequence[GroupCount]:
         """Return the numbers of tasks with a trouble by handler, from the index alone."""
-        return self._group(_build_trouble_listing(query), "handler")
-
-    def _group(self, listing: SqliteListing, column: str) -> list[GroupCount]:
-        where = " AND ".join([f"{column} IS NOT NULL", *listing.conditions])
+        listing = _build_trouble_listing(query)
+        where = " AND ".join(listing.conditions)
         # Beside min(), a column without a function is of the row that has the minimum (sqlite.org/lang_select.html).
-        statement = f"""SELECT {column}, count(*), min({listing.order}), {listing.keys[0]} FROM {listing.table}
-            WHERE {where} GROUP BY {column} ORDER BY count(*), {column} LIMIT ?"""
-        rows = self._database.read(statement, [*listing.values, MAX_GROUPS])
+        statement = f"""SELECT handler, count(*), min(trouble_since), id FROM tasks
+            WHERE {where} GROUP BY handler ORDER BY count(*), handler LIMIT ?"""
+        rows = self._database.read(statement, [*listing.values, MAX_GROUPED])
         return [GroupCount(name, count, from_microseconds(first), key) for name, count, first, key in rows]
 
     def find_last_change(self, owner: str | None) -> str:
@@ -480,70 +457,46 @@ def _of_owner(owner: str | None) -> tuple[str, tuple[str, ...]]:
 
 
 def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> SqliteListing:
-    looked_for = query.find_looked_for(is_open=False)
     table = "executions"
-    found = "executions"
-    conditions = ["executions.is_failure = ?"]
+    conditions = ["is_failure = ?"]
     values = list[object]([is_failure])
     texts = [*_list_error_texts(query)]
-    is_led = query.label is not None and not looked_for
-    if is_led:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
-        table = "execution_labels AS found CROSS JOIN executions USING (task_id, id)"
-        found = "found"
-        conditions = ["found.label = ?", "found.is_failure = ?"]
-        values = [query.label, is_failure]
-    elif texts:  # only the errors are read, and of the executions only those that match
+    if texts:  # only the errors are read, and of the executions only those that match
         table = "executions INDEXED BY executions_with_error"
-        conditions.append("executions.error IS NOT NULL")
-        is_led = True
-
+        conditions.append("error IS NOT NULL")
     for condition, text in texts:
         conditions.append(condition)
         values.append(text)
-
     if query.is_late:
-        conditions.append("executions.is_late")
-    equals = {
-        "owner": query.owner,
-        "handler": query.handler,
-        "category": query.category,
-    }
-    if query.statuses:
-        conditions.append(f"executions.status IN ({', '.join('?' * len(query.statuses))})")
+        conditions.append("is_late")
+    if query.statuses is not None:
+        conditions.append(f"status IN ({', '.join('?' * len(query.statuses))})")
         values += query.statuses
-
-    for column, value in equals.items():
-        if value is not None and column not in looked_for:
-            # A unary plus keeps SQLite from choosing another index (sqlite.org/optoverview.html).
-            prefix = "+" if is_led else ""
-            conditions.append(f"{prefix}executions.{column} = ?")
-            values.append(value)
-            is_led = True
-
-    order = f"{found}.scheduled_for"
-    for comparison, at in ((">=", query.since), ("<", query.until)):
-        if at is not None:
-            conditions.append(f"{order} {comparison} ?")
-            values.append(to_microseconds(at))
-
+    # A unary plus keeps SQLite from choosing another index (sqlite.org/optoverview.html).
+    owner = "+owner = ?" if texts else "owner = ?"
+    limits = {owner: query.owner, "scheduled_for >= ?": query.since, "scheduled_for < ?": query.until}
+    for condition, value in limits.items():
+        if value is not None:
+            conditions.append(condition)
+            values.append(value if isinstance(value, str) else to_microseconds(value))
     return SqliteListing(
         table,
-        order,
+        "scheduled_for",
         is_descending=True,
         conditions=conditions,
         values=values,
-        keys=(f"{found}.task_id", f"{found}.id"),
+        keys=("task_id", "id"),
         body=_SUMMARY,
-        looked_for=looked_for,
+        looked_for=query.looked_for,
     )
 
 
 def _list_error_texts(query: ExecutionQuery) -> Iterator[tuple[str, str]]:
     """Yield the conditions of an error's text, with their values."""
     if query.error is not None:
-        yield "instr(executions.error, ?)", _encodable(query.error.casefold())
+        yield "instr(error, ?)", _encodable(query.error.casefold())
     if query.error_type is not None:
-        yield "instr(executions.error, ?) = 1", _encodable(f"{query.error_type}: ".casefold())
+        yield "instr(error, ?) = 1", _encodable(f"{query.error_type}: ".casefold())
 
 
 def _encodable(text: str) -> str:
@@ -559,5 +512,5 @@ def _select_open(query: ExecutionQuery, status: ExecutionStatus) -> SqliteListin
         is_descending=True,
         conditions=("open_status = ?", *owner),
         values=(status, *owner.values()),
-        looked_for=query.find_looked_for(is_open=True),
+        looked_for=query.looked_for,
     )

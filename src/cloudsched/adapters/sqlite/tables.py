@@ -26,14 +26,6 @@ _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AN
 _BEGIN_COUNT = "INSERT INTO changes (owner, number) VALUES (NEW.owner, 0) ON CONFLICT DO NOTHING"
 _COUNT_CHANGE = """UPDATE changes SET number = number + 1 WHERE owner = '';
     UPDATE changes SET number = (SELECT number FROM changes WHERE owner = '') WHERE owner = {0}.owner"""
-_IS_LABELLED = "({0}.labels IS NOT NULL AND {0}.is_failure IS NOT NULL)"
-_ADD_EXECUTION_LABELS = """INSERT INTO execution_labels
-    SELECT value, NEW.is_failure, NEW.scheduled_for, NEW.task_id, NEW.id FROM json_each(NEW.labels)
-    WHERE NEW.is_failure IS NOT NULL"""
-_REMOVE_EXECUTION_LABELS = """DELETE FROM execution_labels
-    WHERE label IN (SELECT value FROM json_each(OLD.labels))
-    AND is_failure = OLD.is_failure AND scheduled_for = OLD.scheduled_for
-    AND task_id = OLD.task_id AND id = OLD.id"""
 
 LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE tasks (
@@ -113,33 +105,13 @@ LAYOUT: Final[Sequence[str]] = (
         body TEXT NOT NULL,
         PRIMARY KEY (task_id, id))""",
     "CREATE INDEX executions_latest ON executions (task_id, scheduled_for, id)",
-    f"""CREATE INDEX executions_finished ON executions (is_failure, {_LATEST}, {_COUNTED}, handler, owner)
+    f"""CREATE INDEX executions_finished ON executions (is_failure, {_LATEST}, {_COUNTED})
         WHERE is_failure IS NOT NULL""",
-    f"""CREATE INDEX executions_of_owner ON executions (owner, is_failure, {_LATEST}, {_COUNTED}, handler)
-        WHERE is_failure IS NOT NULL""",
-    f"""CREATE INDEX executions_of_handler ON executions (handler, is_failure, {_LATEST}, {_COUNTED}, owner)
-        WHERE is_failure IS NOT NULL""",
-    f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST}, {_COUNTED})
+    f"""CREATE INDEX executions_of_owner ON executions (owner, is_failure, {_LATEST}, {_COUNTED})
         WHERE is_failure IS NOT NULL""",
     f"CREATE INDEX executions_late ON executions (is_failure, {_LATEST}) WHERE is_late",
     f"""CREATE INDEX executions_with_error ON executions (is_failure, {_LATEST}, error)
         WHERE is_failure IS NOT NULL AND error IS NOT NULL""",
-    """CREATE TABLE execution_labels (
-        label TEXT NOT NULL,
-        is_failure INTEGER NOT NULL,
-        scheduled_for INTEGER NOT NULL,
-        task_id TEXT NOT NULL,
-        id TEXT NOT NULL,
-        PRIMARY KEY (label, is_failure, scheduled_for, task_id, id)) WITHOUT ROWID""",
-    f"""CREATE TRIGGER labels_of_new_execution AFTER INSERT ON executions WHEN {_IS_LABELLED.format("NEW")}
-        BEGIN {_ADD_EXECUTION_LABELS}; END""",
-    f"""CREATE TRIGGER labels_of_changed_execution
-        AFTER UPDATE OF labels, is_failure, scheduled_for ON executions
-        WHEN {_IS_LABELLED.format("NEW")} OR {_IS_LABELLED.format("OLD")}
-        BEGIN {_REMOVE_EXECUTION_LABELS}; {_ADD_EXECUTION_LABELS}; END""",
-    f"""CREATE TRIGGER labels_of_deleted_execution AFTER DELETE ON executions
-        WHEN {_IS_LABELLED.format("OLD")}
-        BEGIN {_REMOVE_EXECUTION_LABELS}; END""",
     """CREATE TABLE messages (
         owner TEXT NOT NULL, id TEXT NOT NULL, created_at INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (owner, id))""",

@@ -92,7 +92,7 @@ class TaskFilter(WireModel):
     status: TaskStatus | None = None
     handler: Annotated[str, StringConstraints(max_length=MAX_NAME)] | None = None
     label: Label | None = None
-    """One of their labels, ``key=value``. It goes with owner and status only."""
+    """One of their labels, ``key=value``."""
     due_from: Instant | None = None
     """The next occurrence is not before this instant."""
     due_until: Instant | None = None
@@ -182,7 +182,6 @@ class RetryFilter(WireModel):
     owner: Owner | None = None
     status: Literal[ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT] | None = None
     handler: Annotated[str, StringConstraints(max_length=MAX_NAME)] | None = None
-    """Not together with ``label`` or ``category``."""
     label: Label | None = None
     category: Category | None = None
     since: Instant | None = Field(default=None, alias="from")

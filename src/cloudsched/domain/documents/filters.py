@@ -24,13 +24,13 @@ class TaskConditions(WireModel):
     status: TaskStatus | None = None
     handler: str | None = None
     label: Label | None = None
-    """One of their labels, ``key=value``. It goes with no filter by time, and the newest come first."""
+    """One of their labels, ``key=value``."""
     due_from: InputInstant | None = None
     """The next occurrence is not before this instant."""
     due_until: InputInstant | None = None
     """The next occurrence is before this instant."""
     trouble: Trouble | None = None
-    """Only tasks with this problem, the latest first. No filter but ``owner`` goes with it."""
+    """Only tasks with this problem, the latest first. It goes with neither ``dueFrom`` nor ``dueUntil``."""
     trouble_until: InputInstant | None = None
     """Of the tasks that wait for an event, only those that give up before this instant. It goes with ``trouble``."""
 
@@ -64,13 +64,13 @@ class ExecutionFields(RunConditions):
     """Only items of this owner."""
     outcome: RunOutcome | None = None
     """Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those
-    that timed out. Not together with ``status``."""
+    that timed out."""
     handler: str | None = None
-    """Only executions of this handler. Not together with ``label`` or ``category``."""
+    """Only executions of this handler."""
     label: Label | None = None
-    """Only executions whose task had this label. Not together with ``handler`` or ``category``."""
+    """Only executions whose task had this label."""
     category: Category | None = None
-    """Only executions whose task had this category. Not together with ``handler`` or ``label``."""
+    """Only executions whose task had this category."""
     error: ErrorText | None = None
     """Only executions whose error has this text in its type or message, in any case."""
     error_type: ErrorText | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pydantic import ValidationError
 
@@ -58,15 +58,11 @@ class TaskQuery:
 
     Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
     the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are omitted: all that
-    are not ACTIVE. A label goes only with the first order, an owner and a status: there is an index of each of these.
-    Deliveries are listed by their owner alone, and those that need attention by the reason, perhaps with an owner or a
-    handler.
-
-    An index has every other combination, but for what is `looked_for`.
+    are not ACTIVE. Those that need attention have an order of their own. Deliveries are listed by their owner alone.
 
     Raises:
-        InvalidInput: A filter is of another type or not known, a label, a trouble or a pause goes with no other filter
-            than these, or it is a list of deliveries of no owner.
+        InvalidInput: A filter is of another type or not known, a trouble is given with a time that is due, or it is a
+            list of deliveries of no owner.
     """
 
     owner: str | None = None
@@ -91,33 +87,23 @@ class TaskQuery:
     roughly: OccurrenceQuery | None = None
     """Leaves out tasks that have no such occurrence, as far as the store knows that without reading them."""
     category: Category | None = None
-    """What they are for. It goes with every other filter, and no index has it."""
+    """What they are for."""
     channel: str | None = None
-    """Of deliveries, the channel. No index has it."""
+    """Of deliveries, the channel."""
     ends_by_itself: bool = False
     """True to leave out what is paused until somebody resumes it, as far as the store knows that without reading it."""
 
     def __post_init__(self) -> None:
         read_filters(self, TaskQueryFields)
-        if self.is_delivery:
-            if self.owner is None or replace(self, is_delivery=False, channel=None) != TaskQuery(owner=self.owner):
-                raise InvalidInput("isDelivery", "goes with an owner and nothing else", "Give the owner alone.")
-            return
-        if self.trouble is not None or self.trouble_until is not None:
-            rest = replace(self, trouble=None, trouble_until=None, category=None, channel=None)
-            if self.trouble is None or rest != TaskQuery(owner=self.owner, handler=self.handler):
-                hint = "Leave the other filters out."
-                raise InvalidInput("trouble", "goes with an owner, a handler and nothing else", hint)
-            return
-        if self.pause_id is not None and replace(self, pause_id=None) != TaskQuery(None):
-            raise InvalidInput("pauseId", "goes with nothing else", "Leave the other filters out.")
-        if self.label is None:
-            return
-        others = {"handler": self.handler, "parent": self.parent, "dueFrom": self.due_from, "dueUntil": self.due_until}
-        for name, value in others.items():
-            if value is not None:
-                hint = "Combine it with owner and status only, and leave the order at the newest first."
-                raise InvalidInput("label", f"cannot be combined with {name}: no index has both", hint)
+        if self.is_delivery and (
+            not self.owner or replace(self, is_delivery=False, channel=None) != TaskQuery(owner=self.owner)
+        ):
+            raise InvalidInput("isDelivery", "goes with an owner and nothing else", "Give the owner alone.")
+        if self.trouble is None and self.trouble_until is not None:
+            raise InvalidInput("troubleUntil", "goes with trouble alone", "Give the trouble, too.")
+        if self.trouble is not None and self.is_sorted_by_due_time:
+            hint = "Leave one of them out: each list has an order of its own."
+            raise InvalidInput("trouble", "goes with neither dueFrom nor dueUntil", hint)
 
     @property
     def is_sorted_by_due_time(self) -> bool:
@@ -131,17 +117,20 @@ class TaskQuery:
 
     @property
     def looked_for(self) -> Mapping[str, str]:
-        """The filters that no index has in this order. A page reads what `indexed` finds, and passes over the rest.
-
-        These are always the category and the channel, by due time also the handler and the parent. For the newest tasks
-        of a parent, and for those that need attention, it is also the handler.
-        """
-        names = ["category", "channel"]
-        if self.is_sorted_by_due_time:
-            names += ["handler", "parent"]
-        elif self.parent is not None or self.trouble is not None:
-            names.append("handler")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        """The filters that no index has in this order. A page reads what `indexed` finds, and passes over the rest."""
+        leads: Sequence[tuple[object, Sequence[str]]] = (
+            (self.is_sorted_by_due_time, ("owner", "status")),
+            (self.trouble, ("owner",)),
+            (self.pause_id, ("pause_id",)),
+            (self.parent, ("parent", "status")),
+            (self.label, ("owner", "status", "label")),
+            (self.owner and not self.status, ("owner",)),
+            (True, ("owner", "status", "handler")),
+        )
+        indexed = next(names for is_given, names in leads if is_given)
+        filters = ("owner", "status", "handler", "parent", "label", "pause_id", "category", "channel")
+        values = {name: getattr(self, name) for name in filters if name not in indexed}
+        return {name: str(value) for name, value in values.items() if value is not None}
 
     @property
     def indexed(self) -> TaskQuery:
@@ -183,14 +172,8 @@ def fold_error(error: ExecutionError) -> str:
     return f"{error.type}: {error.message}".casefold()
 
 
-def refuse_count(looked_for: Mapping[str, str]) -> None:
-    """Raise InvalidInput if any filter has no index: an index alone can be counted."""
-    for name in looked_for:
-        raise InvalidInput(name, "cannot be counted with the other filters: no index has them all", "Read the list.")
-
-
-MAX_GROUPS = 200
-"""The most handlers or owners that a grouped count returns."""
+MAX_GROUPED = 200
+"""The most groups, and the most tasks that a store reads for them if no index has their handlers."""
 UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
 """The statuses of tasks that have not ended."""
 OMITTED_FIELDS = ("steps", "content", "payload", "log")
@@ -201,11 +184,7 @@ OMITTED_FIELDS = ("steps", "content", "payload", "log")
 class ExecutionQuery:
     """The filters of a list of executions. An execution must match every filter that is set.
 
-    For ended executions of all tasks, an index has handler, label and category. For those of an owner, and open ones, a
-    page looks for these in what the other filters find.
-
-    Raises:
-        InvalidInput: There is more than one of handler, label and category: no index has two of them.
+    An index has the owner, the status and the times. A page looks for the others in what these find.
     """
 
     owner: str | None = None
@@ -220,9 +199,9 @@ class ExecutionQuery:
     category: Category | None = None
     """The category that its task had."""
     is_late: bool = False
-    """True for those alone that started late (`domain.documents.run_counts`). Goes with owner and times alone."""
+    """True to leave out those that have ended and did not start late (`domain.documents.run_counts`)."""
     outcome: RunOutcome | None = None
-    """What they count as. Goes with no status."""
+    """What they count as."""
     error: str | None = None
     """A part of the error's type or message, in any case. A store may list executions without it, too."""
     error_type: str | None = None
@@ -230,33 +209,18 @@ class ExecutionQuery:
 
     def __post_init__(self) -> None:
         read_filters(self, ExecutionQueryFields)
-        if self.outcome is not None and self.status is not None:
-            raise InvalidInput("outcome", "goes with no status", "Give one of them.")
-        if self.is_late and replace(self, is_late=False) != ExecutionQuery(
-            self.owner, since=self.since, until=self.until
-        ):
-            raise InvalidInput("isLate", "goes with an owner and times alone", "Leave the other filters out.")
-        given = [name for name in ("handler", "label", "category") if getattr(self, name) is not None]
-        if len(given) > 1:
-            hint = (
-                "There are indexes for handler, for label and for category, each with or without owner, status, from "
-                f"and until: leave out {' or '.join(given)}."
-            )
-            raise InvalidInput(given[-1], f"cannot be combined with {given[0]}: no index has both", hint)
 
     @property
     def statuses(self) -> Sequence[ExecutionStatus] | None:
         """The statuses that match. None for any."""
-        if self.outcome is not None:
-            return OUTCOME_STATUSES[self.outcome]
-        if self.status is not None:
-            return (self.status,)
-        return None
+        chosen = None if self.outcome is None else OUTCOME_STATUSES[self.outcome]
+        if self.status is None:
+            return chosen
+        return (self.status,) if chosen is None or self.status in chosen else ()
 
-    def find_looked_for(self, *, is_open: bool) -> Mapping[str, str]:
-        """Return the filters that no index has. A page reads what the others find, and checks these itself."""
-        if self.owner is None and not is_open:
-            return {}
+    @property
+    def looked_for(self) -> Mapping[str, str]:
+        """The filters that no index has. A page reads what the others find, and checks these itself."""
         values = {name: getattr(self, name) for name in ("handler", "label", "category")}
         return {name: str(value) for name, value in values.items() if value is not None}
 
@@ -291,7 +255,8 @@ def make_executions_token(last: Execution) -> str:
 class CountStore(Protocol):
     """Counts tasks, executions and offers.
 
-    * An index alone can be counted: a count with a filter that no index has raises InvalidInput.
+    * An index is counted to its end, or up to a bound. With a filter that no index has (`looked_for`), what one page
+      looks through is counted.
     * Executions of deliveries and of deleted tasks are in no count across tasks, once the latter are purged.
     """
 
@@ -302,23 +267,16 @@ class CountStore(Protocol):
     def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
         """Return the numbers of the ended runs that are scheduled between each two edges, which rise.
 
-        Of the query's times and status nothing is looked at. `domain.documents.run_counts` says what counts as what.
-        """
-        ...
-
-    def group_failures(self, query: ExecutionQuery, by: Literal["handler", "owner"]) -> Sequence[GroupCount]:
-        """Return the numbers of failed runs by handler or owner, the rarest first, at most `MAX_GROUPS`.
-
-        Calls are not among them. The query has an owner and times alone. `GroupCount.first` is the instant that the
-        earliest of them was scheduled for.
+        With a handler, label or category the latest are counted, of each number at least (`RunCounts.is_at_least`). Of
+        the query's times and status nothing is looked at. `domain.documents.run_counts` says what counts as what.
         """
         ...
 
     def group_tasks(self, query: TaskQuery) -> Sequence[GroupCount]:
-        """Return the numbers of tasks with a trouble by handler, the rarest first, at most `MAX_GROUPS`.
+        """Return the numbers of tasks with a trouble by handler, the rarest first.
 
-        The query has a trouble, and perhaps `trouble_until` and an owner. `GroupCount.first` is the earliest instant
-        by which `list_tasks` has any of them.
+        At least the latest `MAX_GROUPED` tasks are read. The query has a trouble, and perhaps `trouble_until` and an
+        owner. `GroupCount.first` is the earliest instant by which `list_tasks` has any of those that were read.
         """
         ...
 
@@ -346,7 +304,7 @@ class SearchStore(CountStore, Protocol):
     """Lists and counts executions and queues.
 
     * Lists use an index: their cost grows with the page, not with the collection. If no index has a filter
-      (`ExecutionQuery.find_looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
+      (`looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
     * They are paged by cursor, like every list of a `Store`, and skip what cannot be read.
     * Executions of deliveries and of deleted tasks are in no list across tasks, once the latter are purged.
     """

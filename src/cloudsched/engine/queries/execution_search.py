@@ -327,6 +327,8 @@ def _choose_parts(statuses: Sequence[ExecutionStatus] | None) -> tuple[Execution
     """
     if statuses is None:
         return (_Finished.FAILURES, *OPEN_STATUSES, _Finished.OTHERS)
+    if not statuses:
+        return ()
     status = statuses[0]
     if status in FAILURE_STATUSES:
         return (_Finished.FAILURES,)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution
-from cloudsched.domain.documents.run_counts import PartLength, RunOutcome
+from cloudsched.domain.documents.run_counts import PartLength
 from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
 from cloudsched.domain.responses.overview_responses import (
     ExecutionCounts,
     FailedExecution,
-    FailureCount,
     FailureGroup,
     FailureSummary,
     LateStart,
@@ -27,14 +25,14 @@ from cloudsched.domain.responses.overview_responses import (
 )
 from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, GIVES_UP_SOON, find_unstarted, is_late
 from cloudsched.engine.concurrency.fork_safety import make_lock
-from cloudsched.engine.ports.search import MAX_GROUPS, ExecutionQuery, SearchStore, TaskQuery
+from cloudsched.engine.ports.search import MAX_GROUPED, ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import WITHOUT_CALLS, ExecutionFilter, list_failures
 from cloudsched.engine.queries.time_parts import split_time
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
+    from cloudsched.domain.documents.run_counts import RunCounts
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.sweep.shard_sweeps import SweepNote, SweepNotes
@@ -255,8 +253,6 @@ def _to_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> tuple[P
 
 MAX_FAILURES: Final = 500
 """The most failures that are looked at, the latest: a read for each, and for each that is passed over."""
-_RARE: Final = 20
-"""The most handlers whose failures are looked at besides, if few are among these, and the most of each."""
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _FOLDERS: Final = re.compile(r"^.*[\\/]")
@@ -266,34 +262,12 @@ _FRAME: Final = re.compile(r'^\s*File "([^"\n]+)", line (\d+), in (\S+)', re.MUL
 def summarize_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> FailureSummary:
     """Return the failures among the matching executions in groups, of many only the latest of each handler."""
     failures, is_cut = list_failures(search, query, only, MAX_FAILURES)
-    counted = ExecutionQuery(query.owner, since=query.since, until=query.until)
-    kinds = {replace(counted, status=each) for each in (None, *FAILURE_STATUSES)}
-    is_counted = only == WITHOUT_CALLS and query in {*kinds, replace(counted, outcome=RunOutcome.FAILED)}
-    others = _list_others(search, query, only) if is_counted else None
-    handlers = None if others is None else _leave_out(search.group_failures(counted, "handler"), others, "handler")
-    owners = None if others is None else _leave_out(search.group_failures(counted, "owner"), others, "owner")
-    if handlers is None or owners is None:
-        cut = {each.handler for each in failures if is_cut}
-        count = count_failures(search, query, only) if is_cut else None
-        return FailureSummary(
-            count=len(failures) if count is None else count,
-            is_at_least=is_cut and count is None,
-            groups=_group(failures, cut),
-        )
-
-    looked_at = Counter(each.handler for each in failures)
-    for each in handlers[:_RARE]:
-        if is_cut and looked_at[each.name] < min(each.count, _RARE):
-            rare, _ = list_failures(search, replace(query, handler=each.name), only, _RARE)
-            failures = [one for one in failures if one.handler != each.name] + rare
-            looked_at[each.name] = len(rare)
-    cut = {each.name for each in handlers if each.count > looked_at[each.name]}
+    cut = {each.handler for each in failures if is_cut}
+    count = count_failures(search, query, only) if is_cut else None
     return FailureSummary(
-        count=sum(each.count for each in handlers),
-        is_at_least=len(handlers) == MAX_GROUPS,
+        count=len(failures) if count is None else count,
+        is_at_least=is_cut and count is None,
         groups=_group(failures, cut),
-        handlers=_name_counts(handlers),
-        owners=_name_counts(owners),
     )
 
 
@@ -308,31 +282,14 @@ def _list_others(search: SearchStore, query: ExecutionQuery, only: ExecutionFilt
     return found
 
 
-def _leave_out(
-    groups: Sequence[GroupCount], others: Sequence[Execution], by: Literal["handler", "owner"]
-) -> list[GroupCount] | None:
-    """Return groups without some of their failures, the rarest first. None if the first of one is among these."""
-    counts = Counter(getattr(each, by) for each in others)
-    firsts = {(getattr(each, by), each.scheduled_for) for each in others}
-    left = [replace(each, count=each.count - counts[each.name]) for each in groups]
-    left = [each for each in left if each.count]
-    if any((each.name, each.first) in firsts for each in left):
-        return None
-    return sorted(left, key=lambda each: (each.count, each.name))
-
-
 def count_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> int | None:
     """Return the number of failures, if an index has it: of those of one status, all without those of the other."""
     whole = replace(query, status=None, outcome=None, since=None, until=None)
-    if only != WITHOUT_CALLS or whole.find_looked_for(is_open=False):
+    if only != WITHOUT_CALLS or whole.looked_for:
         return None
     edges = (query.since or _EARLIEST, query.until or _LATEST)
     others = _list_others(search, query, only)
     return None if others is None else sum(each.failed for each in search.count_runs(whole, edges)) - len(others)
-
-
-def _name_counts(groups: Sequence[GroupCount]) -> tuple[FailureCount, ...]:
-    return tuple(FailureCount(name=each.name, count=each.count, first=each.first) for each in groups)
 
 
 def name_failure(execution: Execution) -> FailedExecution:
@@ -387,4 +344,4 @@ def _group(failures: Sequence[Execution], cut: Collection[str | None]) -> tuple[
                 sample=name_failure(ordered[-1]),
             )
         )
-    return tuple(found[:MAX_GROUPS])
+    return tuple(found[:MAX_GROUPED])

@@ -208,7 +208,7 @@ class ExecutionFilterQuery(ExecutionFields):
     """Only executions that their schedule started at least this long after their instant."""
 
     def to_execution_query(self, owner: str | None) -> ExecutionQuery:
-        """Return the query, for an owner whom the caller may list. Raises InvalidInput if no index serves it."""
+        """Return the query, for an owner whom the caller may list. Raises InvalidInput."""
         others = (self.status, self.outcome, self.handler, self.label, self.category, self.error, self.error_type)
         is_late = self.min_lateness is not None and self.min_lateness >= STARTED_LATE and not any(others)
         return ExecutionQuery(
@@ -246,14 +246,14 @@ class ExecutionCountQuery(AnyOwnerQuery):
     timezone: ZoneName = "UTC"
     """The zone whose wall clock divides the parts."""
     handler: str | None = None
-    """Only executions of this handler. Not together with ``owner``, ``label`` or ``category``."""
+    """Only executions of this handler."""
     label: Label | None = None
-    """Only executions whose task had this label. Not together with ``owner``, ``handler`` or ``category``."""
+    """Only executions whose task had this label."""
     category: Category | None = None
-    """Only executions whose task had this category. Not together with ``owner``, ``handler`` or ``label``."""
+    """Only executions whose task had this category."""
 
     def to_execution_query(self, owner: str | None) -> ExecutionQuery:
-        """Return the query, for an owner whom the caller may list. Raises InvalidInput if no index serves it."""
+        """Return the query, for an owner whom the caller may list. Raises InvalidInput."""
         return ExecutionQuery(owner, handler=self.handler, label=self.label, category=self.category)
 
 

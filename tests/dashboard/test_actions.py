@@ -330,14 +330,15 @@ def test_an_action_has_its_filters_in_words(pages: Pages, create: Create) -> Non
 
 
 def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
-    """From the task's page and from the calendar; the others stay, and what is no run of the task is refused."""
+    """From the task's page and from what is due; the others stay, and what is no run of the task is refused."""
     task = create(**DAILY)
     first, second, third = pages.sim.app.upcoming(task.id, 3)
     path = f"/tasks/{task.id}"
     link = f"?move={second:%Y-%m-%dT%H}%3A00%3A00%2B00%3A00#acts"
     assert link in pages.read(path, "ada")
-    assert link in pages.read(f"/calendar?day={second:%Y-%m-%d}", "ada")
-    assert link not in pages.read(f"/calendar?day={second:%Y-%m-%d}", "viewer")
+    due = f"/due?from={second:%Y-%m-%d}T00:00&until={third:%Y-%m-%d}T00:00"
+    assert link in pages.read(due, "ada")
+    assert link not in pages.read(due, "viewer")
     page = pages.read(f"{path}{link}", "ada")
     assert "Move the run of " in page
     form = read_hidden(page[page.index("Move the run of ") :])

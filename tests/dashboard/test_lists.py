@@ -129,7 +129,6 @@ def read_search_form(text: str) -> dict[str, str]:
         ("/tasks", {"dueUntil": "2027-01-09T00:00:00+00:00", "q": "<b>", "payloads": "1"}),
         ("/audit", {"owner": "ada", "tz": "Europe/Paris"}),
         ("/usage", {"by": "handler", "sort": "-dollars", "month": "2027-01", "tz": "Europe/Paris"}),
-        ("/calendar", {"day": "2027-01-01", "status": "FAILED", "owner": "ada"}),
         ("/decisions", {"owner": "ada", "tz": "Europe/Paris"}),
         ("/tasks/one", {"runStatus": "FAILED", "on": "2027-01-01", "tz": "Europe/Paris"}),
     ],

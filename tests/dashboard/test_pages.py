@@ -35,7 +35,7 @@ ADDRESSES = (
     "/calendar",
     "/calendar?week=2027-03-22&tz=Europe/Paris",
     "/calendar?day=2027-03-28",
-    "/calendar?status=FAILED&owner=ada",
+    "/calendar?month=2027-03",
     "/deliveries?owner=ada",
     "/deliveries",
     "/people/ada",

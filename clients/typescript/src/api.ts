@@ -459,6 +459,13 @@ export interface ConcernedTask {
   owner: string;
 }
 
+/** The number of what was counted. From the store to the page it is one value, so that no bound is forgotten. */
+export interface Count {
+  value: number;
+  /** True if there may be more, because counting stopped at a bound. */
+  atLeast: boolean;
+}
+
 /** The kind of request that a text makes. */
 export type Decision = "CREATION" | "UPDATE" | "OPERATION" | "LIST" | "REFUSAL";
 
@@ -1587,8 +1594,6 @@ export interface Occurrence {
 export interface OccurrenceCounts {
   /** The earliest first. */
   parts: Array<OccurrencePart>;
-  /** From this instant on, some occurrences are missing. None if none is. */
-  completeUntil?: string;
 }
 
 /** The next occurrences of a task. */
@@ -1612,7 +1617,7 @@ export interface OccurrencePart {
   /** The first instant after it. */
   end: string;
   /** The number of occurrences in it that have not been claimed yet. */
-  due: number;
+  due: Count;
 }
 
 /** Several occurrences in a row that never ran and share one record. */
@@ -1689,13 +1694,11 @@ export interface PartCounts {
   /** The number that failed or timed out. */
   failed: number;
   /** The occurrences that were skipped, cancelled or expired. One record may cover many. */
-  skipped: number;
+  skipped: Count;
   /** The runs that other runs made. None of the other numbers has them, because the caller's record has their end. */
   calls: number;
   /** The number of those that ran or failed, and started more than a minute after they were due. It is counted for all runs and by owner: with another filter it is 0. */
   late: number;
-  /** True if more occurrences may have been skipped than were counted. */
-  isAtLeast: boolean;
 }
 
 /** What is to change of a queue in Cloud Tasks: its state, its rates, or some of them. */
@@ -3180,8 +3183,6 @@ export interface ListOccurrencesQuery {
   label?: string;
   /** Only occurrences of tasks with this category. */
   category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
-  /** Leave out tasks that occur more often than this in a day. */
-  mostPerDay?: number;
 }
 
 /** Count the upcoming occurrences in each day, hour or quarter of an hour. */

@@ -6,7 +6,6 @@ from typing import Final
 
 from werkzeug.routing import Map, Rule
 
-from cloudsched.dashboard.calendar import view as calendar
 from cloudsched.dashboard.forms import run_form, take_back, task_form
 from cloudsched.dashboard.task_verbs import RESUMED_IN_VAIN
 from cloudsched.dashboard.view import View
@@ -14,6 +13,7 @@ from cloudsched.dashboard.views import (
     actions,
     audit,
     bulk,
+    calendar,
     compare,
     decisions,
     due,

@@ -1,7 +1,4 @@
-"""Times in words: absolute with their offsets, and relative in two units that are cut and not rounded.
-
-A `WallDay` is a day of the wall clock: its skipped and repeated spans, and the places of instants.
-"""
+"""Times in words: absolute with their offsets, and relative in two units that are cut and not rounded."""
 
 from __future__ import annotations
 
@@ -206,71 +203,6 @@ def _offset(at: datetime, zone: zoneinfo.ZoneInfo) -> timedelta:
 DAY: Final = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A part of a day that a clock change skips or repeats, in wall-clock times since midnight."""
-
-    start: timedelta
-    end: timedelta
-    is_skipped: bool
-
-    @property
-    def change(self) -> timedelta:
-        """Return by how much it makes the day longer. Negative if it makes it shorter."""
-        length = self.end - self.start
-        if self.is_skipped:
-            return -length
-        return length
-
-
-@dataclass(frozen=True, slots=True)
-class WallDay:
-    """One calendar day in one zone. Its row is always 24 wall-clock hours wide, however long the day is."""
-
-    day: date
-    zone: zoneinfo.ZoneInfo
-    spans: tuple[Span, ...]
-
-    @property
-    def length(self) -> timedelta:
-        """Return the day's real length: 23 or 25 hours if clocks change."""
-        return DAY + sum((span.change for span in self.spans), timedelta(0))
-
-    def place(self, at: datetime) -> float:
-        """Return the place of an instant in this day, from 0 to 1. A later instant is never further left.
-
-        Both passes of a repeated span share its width, and the first has the left half.
-        """
-        local = at.astimezone(self.zone)
-        wall = local.replace(tzinfo=None, fold=0) - datetime.combine(self.day, time())
-        for span in self.spans:
-            if not span.is_skipped and span.start <= wall < span.end:
-                half = (span.end - span.start) / 2
-                wall = span.start + (wall - span.start) / 2 + half * local.fold
-                break
-        return min(1.0, max(0.0, wall / DAY))
-
-
-def make_day(day: date, zone: zoneinfo.ZoneInfo) -> WallDay:
-    """Return a day with the clock changes in it."""
-    midnight = datetime.combine(day, time())
-    begin = midnight.replace(tzinfo=UTC)
-    spans = []
-    for change in find_clock_changes(begin - DAY, begin + 2 * DAY, zone):
-        after = change.at.astimezone(zone).replace(tzinfo=None, fold=0) - midnight
-        before = after - change.shift
-        start = max(min(before, after), timedelta(0))
-        end = min(max(before, after), DAY)
-        if start < end:
-            spans.append(Span(start, end, is_skipped=change.shift > timedelta(0)))
-    return WallDay(day, zone, tuple(spans))
-
-
 def find_start(day: date, zone: zoneinfo.ZoneInfo) -> datetime:
     """Return a day's first instant, in UTC. If midnight is skipped, it is the instant of the change."""
     return datetime.combine(day, time(), tzinfo=zone).astimezone(UTC)
-
-
-def write_hours(length: timedelta) -> str:
-    """Return a day's length, such as ``23 hours`` or ``24.5 hours``."""
-    return f"{length / timedelta(hours=1):g} hours"

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 
-BUSY: Final = 6
-"""A task that is due more often than this on a day is busy that day, and goes into the bars."""
 _FAR: Final = timedelta(days=1000)
 """Between occurrences that are further apart, no clock changes are looked for."""
 

@@ -12,18 +12,19 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.harness import DAY, HOUR, SECOND
+from tests.engine.harness import DAY, HOUR
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.run_counts import PartLength
 from cloudsched.domain.documents.task import DueRange, Task
+from cloudsched.domain.responses.count import Count
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.planning import note_zone, occurrence_from, upcoming_occurrences
 from cloudsched.engine.ports.search import OccurrenceQuery
 from cloudsched.engine.queries import occurrences
 from cloudsched.engine.queries.due_counts import count_due
-from cloudsched.engine.queries.occurrences import _occurs_more_often, list_occurrences
+from cloudsched.engine.queries.occurrences import list_occurrences
 from cloudsched.engine.queries.time_parts import split_time
 from cloudsched.testing import START
 
@@ -114,8 +115,7 @@ def test_each_part_counts_what_the_list_has_there(
         query = OccurrenceQuery(part[-1], filters.get("owner"), part[0], filters.get("handler"), filters.get("label"))
         listed = [at for at, _ in list_occurrences(store, query, 10_000).items]
         expected = [len([at for at in listed if start <= at < end]) for start, end in pairwise(part)]
-        assert list(found.due) == expected
-        assert found.complete_until is None
+        assert found == [Count(value=each) for each in expected]
     store.close()
 
 
@@ -131,8 +131,7 @@ def test_a_task_of_every_second_is_counted_without_a_walk_over_its_month() -> No
     store.commit(Commit(task))
     until = BEGIN + 30 * DAY
     found = count_due(store, OccurrenceQuery(until, None), split_time(BEGIN, until, ZoneInfo("UTC"), PartLength.DAY))
-    assert sum(found.due) == 30 * 86_400
-    assert found.complete_until is None
+    assert sum(found, Count(value=0)) == Count(value=30 * 86_400)
 
 
 def test_a_count_that_is_cut_says_from_when_on_it_is() -> None:
@@ -150,34 +149,12 @@ def test_a_count_that_is_cut_says_from_when_on_it_is() -> None:
     begin = BEGIN.replace(minute=0, second=0, microsecond=0)
     edges = [begin + number * timedelta(minutes=15) for number in range(30 * 96 + 5)]
     found = count_due(store, OccurrenceQuery(until, None), edges)
-    assert found.complete_until is not None
     assert first is not None
-    assert first < found.complete_until < until
-    whole = [
-        due
-        for due, (start, end) in zip(found.due, pairwise(edges), strict=True)
-        if first <= start and end <= found.complete_until
-    ]
+    assert [each.at_least for each in found] == sorted(each.at_least for each in found), "it ends once"
+    assert found[-1].at_least
+    whole = [each for each, start in zip(found, edges, strict=False) if start >= first and not each.at_least]
     assert whole
-    assert set(whole) <= {0, 900}
-
-
-@given(TASKS, st.sampled_from((1, 3, 6, 24, 1440)))
-def test_only_tasks_that_run_more_often_are_left_out_as_such(
-    drawn: list[tuple[str, str, int, int, int, str]], most: int
-) -> None:
-    """However the store knows that without reading them."""
-    store = SqliteStore()
-    tasks = [task for number, each in enumerate(drawn) if (task := make_task(number, each)) is not None]
-    for task in tasks:
-        store.commit(Commit(task))
-    until = BEGIN + 5 * DAY
-    often = {task.id for task in tasks if _occurs_more_often(task, most)}
-    for since in (BEGIN, BEGIN + 2 * DAY):  # some are due before the list begins
-        whole = list_occurrences(store, OccurrenceQuery(until, None, since), 10_000).items
-        rare = list_occurrences(store, OccurrenceQuery(until, None, since, most_per_day=most), 10_000).items
-        assert [(at, task.id) for at, task in rare] == [(at, task.id) for at, task in whole if task.id not in often]
-    store.close()
+    assert {each.value for each in whole} <= {0, 900}
 
 
 @given(TASKS, st.integers(0, 200), st.sampled_from((1, 7)), st.sampled_from((1, 4)))
@@ -246,9 +223,9 @@ def test_beyond_a_thousand_tasks_counts_say_at_least_and_lists_are_whole() -> No
         store.commit(Commit(task))
         expected += [(at + timedelta(hours=each), task.id) for each in range(3 if number % 2 else 1)]
     exact = count_due(store, OccurrenceQuery(edges[-1], "ada", edges[0]), edges)
-    assert (list(exact.due), exact.complete_until) == ([1000, 1000], None)
+    assert exact == [Count(value=1000), Count(value=1000)]
     some = count_due(store, OccurrenceQuery(edges[-1], None, edges[0]), edges)
-    assert (list(some.due), some.complete_until) == ([1000, 1000], BEGIN + 499 * SECOND)
+    assert some == [Count(value=1000, at_least=True), Count(value=1000, at_least=True)]
     listed: list[tuple[datetime, str]] = []
     token: str | None = ""
     while token is not None:

@@ -39,10 +39,6 @@ def percent(fraction: float) -> str:
     return f"{min(1.0, max(0.0, fraction)) * 100:.2f}%"
 
 
-LATE_MARK: Final = element("path", cls="overdue one", d="M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0M0-2.5v2.5h2")
-"""An occurrence that has not started in time: a small clock around its place."""
-
-
 def group(*children: Markup) -> Markup:
     """Return elements as one, in their order."""
     return Markup("").join(children)

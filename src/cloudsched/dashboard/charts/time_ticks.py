@@ -5,13 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.charts.svg import draw_beside, draw_vertical
-
 if TYPE_CHECKING:
     import zoneinfo
     from collections.abc import Iterator
-
-    from markupsafe import Markup
 
 _TICKS: Final = 7
 """The most round times on an axis."""
@@ -21,45 +17,6 @@ _STEPS: Final = tuple(
 )
 _LONGEST_WITH_NAMES: Final = 900
 """In days: on a longer axis, each month has its year."""
-_TOP: Final = 14
-_LAST: Final = 0.86
-"""From this place on, a label stands before its line, so that it stays inside."""
-_NARROWEST: Final = 270
-"""In pixels: the width of a chart on a screen 320 wide."""
-_LETTER: Final = 7.2
-_SHIFT: Final = 3
-"""In pixels: from a line to its label."""
-_SPACE: Final = 4
-"""In pixels: the least space between two labels."""
-
-
-class Row:
-    """A row of labels, which tells which of them would touch the one before on the narrowest screen."""
-
-    def __init__(self) -> None:
-        self._free = 0.0
-
-    def take(self, label: str, place: float) -> bool:
-        """Return whether a label has room. If so, it takes it."""
-        width = len(label) * _LETTER + _SHIFT
-        left = place * _NARROWEST
-        if place > _LAST:
-            left -= width
-        if left < self._free:
-            return False
-        self._free = left + width + _SPACE
-        return True
-
-
-def draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: int) -> Iterator[Markup]:
-    """Yield a line at each round time, with its label, which a narrow screen leaves out if it has no room."""
-    row = Row()
-    for tick, label in find_ticks(start, end, zone):
-        place = (tick - start) / (end - start)
-        css = "" if row.take(label, place) else "wide"
-        yield draw_vertical("ax", place, _TOP, height) + draw_beside(
-            label, place, _SHIFT, is_before=place > _LAST, y=10, css=css
-        )
 
 
 def find_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> Iterator[tuple[datetime, str]]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
 from cloudsched.dashboard.filters import write_filter
+from cloudsched.dashboard.charts.run_bars import read_count
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.causes import explain_unregistered, name_unregistered
 from cloudsched.dashboard.views.runs import WINDOWS, find_length, read_entered
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
-from cloudsched.dashboard.words import write_count
+from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
@@ -39,7 +44,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for a page of occurrences, for the number of all of them, and for what nothing would run."""
     path, asked = list_rows(visit)
     page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
-    counted = api.get(f"{path}/counts", **asked, timezone=visit.zone.key, per="P1D")
+    counted = api.find(f"{path}/counts", **asked, per="P1D")
     unregistered = name_unregistered(api.find("/v1/overview", owner=asked.get("owner")))
     return {**page, "asked": asked, "counted": counted, "unregistered": unregistered}
 
@@ -47,12 +52,13 @@ def fetch(api: Api, visit: Visit) -> Json:
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the list of due occurrences shows."""
     asked = answer["asked"]
-    unregistered = answer["unregistered"]
-    rows = [{**each, "inVain": explain_unregistered(each, unregistered)} for each in answer["occurrences"]]
-    count = sum(each["due"] for each in answer["counted"]["parts"])
-    is_over = parse_instant(asked["until"]) <= visit.now
+    rows = [_build_row(each, answer["unregistered"], visit) for each in answer["occurrences"]]
+    count = Count(value=len(rows), at_least=True)  # of more days than the API counts
+    if answer["counted"]:
+        count = sum((read_count(each["due"]) for each in answer["counted"]["parts"]), Count(value=0))
+    is_over = parse_instant(asked["until"]) <= parse_instant(visit.soonest)
     nouns = ("run has not started that was", "runs have not started that were") if is_over else ("run is", "runs are")
-    said = write_count(count, *nouns, is_at_least="completeUntil" in answer["counted"])
+    said = write_count(count.to_wire(), *nouns)
     window = f"from {visit.moment(asked['from']).text} until {visit.moment(asked['until']).text}"
     note = ""
     if cut := answer.get("completeUntil"):
@@ -71,6 +77,13 @@ def build(answer: Json, visit: Visit) -> Json:
         "nothing": "None of it is listed." if note else "Nothing is due in this time.",
         "next": answer.get("nextPageToken"),
     }
+
+
+def _build_row(row: Json, unregistered: Mapping[str, str], visit: Visit) -> Json:
+    """Return an occurrence, whether nothing would run it, and the address to move it. That is empty if it cannot be."""
+    may_move = visit.may_change and parse_instant(row["utc"]) > visit.now
+    move = f"tasks/{row['taskId']}?{urlencode({'move': parse_instant(row['utc']).isoformat()})}#acts"
+    return {**row, "inVain": explain_unregistered(row, unregistered), "move": only_if(may_move, move)}
 
 
 def _list_windows(visit: Visit) -> list[tuple[str, str, bool]]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import operator
 from datetime import datetime, timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.charts.legend import STRIP, list_legend
-from cloudsched.dashboard.charts.strip import WORDS, StripBar, draw_lateness, draw_strip
+from cloudsched.dashboard.charts.run_bars import RunPart, draw_bars, fetch_due, read_parts
 from cloudsched.dashboard.status import OPEN
-from cloudsched.dashboard.times import BLANK, parse_instant, write_duration
+from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
 from cloudsched.dashboard.views.audit import list_deployments
@@ -20,11 +20,12 @@ from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.health import build_health, fetch_health
 from cloudsched.dashboard.views.held_up import fetch_held_up
 from cloudsched.dashboard.words import only_if, write_count
-from cloudsched.domain.documents.run_counts import STARTED_LATE
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from markupsafe import Markup
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
@@ -35,20 +36,12 @@ _HOUR: Final = timedelta(hours=1)
 _MINUTE: Final = timedelta(minutes=1)
 _LISTED: Final = 8
 
-_RARE: Final = frozenset({"skipped", "waiting", "late"})
-"""Those that have no column if they are zero in all hours."""
-
 
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for recent runs and failures, due tasks, waiting tasks, and the health."""
-    until = (visit.now + REACH).isoformat()
     counts = api.find("/v1/overview")
-    counted = "/v1/occurrences/counts"
-    coming = api.get(counted, **{"from": visit.soonest}, until=until, per="PT1H")
-    hours = (counts or {}).get("hours", ())
-    since = hours[0]["start"] if hours else (visit.now - REACH).isoformat()
-    past = {"from": since, "until": _find_late(visit)}
-    waiting = api.get(counted, **past, per="PT1H")["parts"]
+    hour = visit.now.replace(minute=0, second=0, microsecond=0) + _HOUR
+    due = fetch_due(api, visit, hour - REACH, hour + REACH, per="PT1H", timezone="UTC")
     opened = [
         each
         for status in sorted(OPEN)
@@ -61,8 +54,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         "restorable": restorable,
         "open": [{**each, "heldUp": fetch_held_up(api, visit, each)} for each in opened],
         **fetch_due_next(api, visit, visit.now + REACH),
-        "coming": coming,
-        "waiting": waiting,
+        "parts": {"ran": (counts or {}).get("hours", ()), **due},
         "queues": api.get("/v1/queues")["queues"],
         "needs": fetch_needs(api, visit, counts),
         "counts": counts or {},
@@ -72,22 +64,22 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what Home shows."""
-    bars = [replace(bar, links=_list_links(bar, visit)) for bar in _read_bars(answer)]
+    parts = read_parts(answer["parts"], lambda at: at.replace(minute=0, second=0, microsecond=0))
+    whole = reduce(operator.add, parts)
     attention = build_attention(answer["needs"], answer["queues"], visit)
     shown = {each["taskId"] for each in answer["open"]}
     opened = sum(answer["counts"].get("open", {}).values()) or len(shown)
     unregistered = name_unregistered(answer["counts"])
-    due = [build_due(each, unregistered, visit) for each in answer["due"]]
-    strip = _build_strip(bars, answer, visit)
-    lateness = draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone)
+    due = [build_due(each, unregistered) for each in answer["due"]]
     return {
         **attention,
-        **strip,
         **_build_due(due, answer, visit),
-        "sentence": _write_sentence(attention, bars, _write_open(answer["counts"], opened), due, visit),
-        "lateness": lateness,
-        "legend": list_legend(STRIP, [strip["strip"], lateness]),
-        "latenessText": _write_lateness(answer["counts"], sum(bar.waiting for bar in bars), visit),
+        "sentence": _write_sentence(attention, whole, _write_open(answer["counts"], opened), due, visit),
+        "numbers": [*whole.list_numbers(visit)],
+        "strip": _draw_strip(parts, visit),
+        "axis": [visit.moment(each.start).clock for each in parts[::6]],
+        "deployments": _list_deployments(answer["counts"], visit),
+        "latenessText": _write_lateness(answer["counts"], visit),
         "restorable": answer.get("restorable", ()),
         "open": [build_execution(each, visit) for each in answer["open"]],
         "moreOpen": max(0, opened - len(shown)),
@@ -96,50 +88,9 @@ def build(answer: Json, visit: Visit) -> Json:
     }
 
 
-def _find_late(visit: Visit) -> str:
-    """Return the instant before which what was due is late, if it has not started: others are about to start."""
-    return (visit.now - STARTED_LATE).isoformat()
-
-
-def _read_bars(answer: Json) -> list[StripBar]:
-    """Return the hours of the strip, as the API has counted them: what has ended, and what is late or due."""
-    bars = [
-        StripBar(
-            parse_instant(each["start"]),
-            parse_instant(each["end"]),
-            **{name: each[name] for name in ("ran", "failed", "skipped", "late")},
-        )
-        for each in answer["counts"].get("hours", ())
-    ]
-    known = {bar.start: bar for bar in bars}
-    for name, parts in (("waiting", answer["waiting"]), ("due", answer["coming"]["parts"])):
-        for each in parts:
-            start = parse_instant(each["start"]).replace(minute=0, second=0, microsecond=0)
-            known[start] = replace(known.get(start, StripBar(start, start + _HOUR)), **{name: each["due"]})
-    return sorted(known.values(), key=lambda bar: bar.start)
-
-
-def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
-    """Return the strip, its content in words, and the hours as a table. If not all that is due is known, it says so."""
-    known_until = None
-    if answer["coming"].get("completeUntil"):
-        known_until = parse_instant(answer["coming"]["completeUntil"])
-    deployments = _list_deployments(answer["counts"], visit)
-    marks = [(parse_instant(each["at"]), f"Deployment of {each['version']}") for each in deployments]
-    since = visit.moment(bars[0].start if bars else visit.now).short
-    due = sum(bar.due for bar in bars)
-    totals = {name: sum(getattr(bar, name) for bar in bars) for name in ("ran", "skipped", "failed", "waiting")}
-    counted = [f"{total:,} {WORDS[name]}" for name, total in totals.items() if total or name not in _RARE]
-    said = write_count(due, "is", "are", is_at_least=known_until is not None)
-    return {
-        "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks),
-        "deployments": deployments,
-        "stripText": f"Of the runs due since {since}: {', '.join(counted)}. {said} due in the next 12{BLANK}h.",
-        "hours": [_build_hour(each) for each in bars if each.total],
-        "columns": {
-            name: word for name, word in WORDS.items() if name not in _RARE or any(getattr(bar, name) for bar in bars)
-        },
-    }
+def _draw_strip(parts: Sequence[RunPart], visit: Visit) -> Markup:
+    places = [(index / len(parts), (index + 1) / len(parts), each) for index, each in enumerate(parts)]
+    return draw_bars(places, max(each.height for each in parts), "Runs by hour", visit)
 
 
 def _list_deployments(counts: Json, visit: Visit) -> list[Json]:
@@ -150,25 +101,6 @@ def _list_deployments(counts: Json, visit: Visit) -> list[Json]:
         {**each, "link": f"audit?{urlencode({'until': (parse_instant(each['at']) + _MINUTE).isoformat()})}"}
         for each in shown
     ]
-
-
-def _list_links(bar: StripBar, visit: Visit) -> dict[str, str]:
-    """Return the paths of the lists that an hour's numbers count."""
-    bounds = {"from": bar.start.isoformat(), "until": bar.end.isoformat()}
-    lists = {name: f"runs?{urlencode({**bounds, 'outcome': name})}" for name in ("ran", "failed", "skipped")}
-    lists["late"] = f"runs?{urlencode({**bounds, 'minLateness': 'PT1M'})}"
-    start = max(bar.start, parse_instant(visit.soonest)).isoformat()
-    end = min(bar.end, visit.now + REACH).isoformat()
-    lists["due"] = f"due?{urlencode({'from': start, 'until': end})}"
-    end = min(bar.end, parse_instant(_find_late(visit))).isoformat()
-    lists["waiting"] = f"due?{urlencode({'from': bar.start.isoformat(), 'until': end})}"
-    return lists
-
-
-def _build_hour(bar: StripBar) -> Json:
-    """Return an hour's numbers, each with the path of the list that it counts."""
-    numbers = {name: getattr(bar, name) for name in bar.links}
-    return {"start": bar.start.isoformat(), "numbers": numbers, "links": bar.links}
 
 
 def _build_due(due: Sequence[Json], answer: Json, visit: Visit) -> Json:
@@ -183,7 +115,6 @@ def _build_due(due: Sequence[Json], answer: Json, visit: Visit) -> Json:
         "due": due,
         "nextDue": next_due,
         "notDue": nothing,
-        "moreDue": max(0, sum(each["due"] for each in answer["coming"]["parts"]) - len(due)),
     }
 
 
@@ -193,21 +124,20 @@ def _list_late(counts: Json, visit: Visit) -> list[tuple[datetime, timedelta]]:
     return [(at, timedelta(seconds=late)) for at, late in found if at >= visit.now - REACH]
 
 
-def _write_lateness(counts: Json, waiting: int, visit: Visit) -> str:
-    """Return how late the runs started, and how many have not."""
-    others = only_if(waiting, f" {write_count(waiting, 'more was due and has', 'more were due and have')} not started.")
+def _write_lateness(counts: Json, visit: Visit) -> str:
+    """Return how late the runs started."""
     hours = counts.get("hours", ())
     started = sum(each["ran"] + each["failed"] for each in hours)
     late = sum(each["late"] for each in hours)
     if not started:
-        return f"Lateness: nothing started in these hours.{others}"
+        return "Lateness: nothing started in these hours."
     if not late:
         they = {1: "the only run", 2: "both runs"}.get(started, f"all {started:,} runs")
-        return f"Lateness: {they} started within a minute.{others}"
+        return f"Lateness: {they} started within a minute."
     known = _list_late(counts, visit)
     most = write_duration(max((late for _, late in known), default=timedelta(0)))
     of_them = only_if(len(known) < late, f"the latest {len(known)} of them ")
-    return f"Lateness: {late:,} of {started:,} started more than a minute late, {of_them}by up to {most}.{others}"
+    return f"Lateness: {late:,} of {started:,} started more than a minute late, {of_them}by up to {most}."
 
 
 def _write_open(counts: Json, opened: int) -> str:
@@ -227,13 +157,13 @@ def _write_paused(counts: Json) -> str:
     return only_if(paused, f"{write_count(paused, 'task is', 'tasks are', is_at_least=is_at_least)} paused")
 
 
-def _write_sentence(attention: Json, bars: Sequence[StripBar], opened: str, due: Sequence[Json], visit: Visit) -> str:
+def _write_sentence(attention: Json, whole: RunPart, opened: str, due: Sequence[Json], visit: Visit) -> str:
     said = str(attention["calm"]).partition(":")[0].partition(".")[0]
     if attention["needs"]:
         things = write_count(attention["count"], "thing needs you", "things need you")
         said = only_if(attention["isAtLeast"], "At least ") + things
-    if failed := sum(bar.failed for bar in bars):
-        said += f"; {write_count(failed, 'run', 'runs')} failed since {visit.moment(bars[0].start).short}"
+    if failed := whole.counts["failed"].value:
+        said += f"; {write_count(failed, 'run', 'runs')} failed since {visit.moment(whole.start).short}"
     said += f". {opened}"
     if following := next((each for each in due if not each["inVain"]), None):
         said += f" Next: {following['title']}, {visit.moment(following['utc']).relative}."

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.filters import write_filter, write_value
+from cloudsched.dashboard.charts.run_bars import read_count
 from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.views.execution_row import build_execution
@@ -17,6 +18,7 @@ from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import SKIPPED_TOGETHER, join_phrases, only_if, shorten, write_count
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.run_counts import RunOutcome
+from cloudsched.domain.responses.count import Count
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -137,7 +139,8 @@ def _count(api: Api, visit: Visit, filters: Mapping[str, str]) -> str:
         return ""
     name, *nouns = _COUNTED[chosen[0]]
     found = api.find(f"{_RUNS}/counts", **{"until": visit.now.isoformat(), **others}, per="P1D")
-    return write_count(sum(each[name] for each in found["parts"]), *nouns) if found else ""
+    total = sum((read_count(each[name]) for each in found["parts"]), Count(value=0)) if found else None
+    return write_count(total.to_wire(), *nouns) if total else ""
 
 
 def build(answer: Json, visit: Visit) -> Json:

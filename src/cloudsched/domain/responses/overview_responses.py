@@ -183,15 +183,13 @@ class PartCounts(ApiResponse):
     """The number that succeeded."""
     failed: int = Field(ge=0)
     """The number that failed or timed out."""
-    skipped: int = Field(ge=0)
+    skipped: Count
     """The occurrences that were skipped, cancelled or expired. One record may cover many."""
     calls: int = Field(ge=0)
     """The runs that other runs made. None of the other numbers has them, because the caller's record has their end."""
     late: int = Field(ge=0)
     """The number of those that ran or failed, and started more than a minute after they were due. It is counted for
     all runs and by owner: with another filter it is 0."""
-    is_at_least: bool = False
-    """True if more occurrences may have been skipped than were counted."""
 
 
 class LateStart(ApiResponse):
@@ -592,7 +590,7 @@ class OccurrencePart(ApiResponse):
     """Its first instant."""
     end: AwareDatetime
     """The first instant after it."""
-    due: int = Field(ge=0)
+    due: Count
     """The number of occurrences in it that have not been claimed yet."""
 
 
@@ -601,8 +599,6 @@ class OccurrenceCounts(ApiResponse):
 
     parts: tuple[OccurrencePart, ...]
     """The earliest first."""
-    complete_until: AwareDatetime | None = None
-    """From this instant on, some occurrences are missing. None if none is."""
 
 
 class ExecutionCounts(ApiResponse):

@@ -155,8 +155,6 @@ class OccurrenceQuery:
     """One of the labels of their tasks, whole."""
     category: Category | None = None
     """The category of their tasks."""
-    most_per_day: int | None = None
-    """Leaves out tasks that occur more often than this in the day from their next occurrence on."""
 
     def matches(self, task: Task) -> bool:
         """Return whether a task has the handler, the label and the category."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, take_part
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
+from cloudsched.domain.responses.count import Count
 from cloudsched.engine.queries.occurrences import MAX_TASKS, DueReader, iter_occurrences
 from cloudsched.errors import InvalidSchedule
 
@@ -25,20 +25,11 @@ COUNT_STEPS: Final = 50_000
 _TICK: Final = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class DueCounts:
-    """The numbers of occurrences in the parts of a time."""
-
-    due: Sequence[int]
-    complete_until: datetime | None
-    """From this instant on, some are missing. None if none is."""
-
-
-def count_due(store: Store, query: OccurrenceQuery, edges: Sequence[datetime]) -> DueCounts:
+def count_due(store: Store, query: OccurrenceQuery, edges: Sequence[datetime]) -> list[Count]:
     """Return how many unclaimed occurrences, without jitter, matching tasks have in each part.
 
     The query's times are the first edge and the last. The occurrences are those that `list_occurrences` lists. A count
-    reads `MAX_TASKS` tasks, and is cut if its search takes too many steps.
+    reads `MAX_TASKS` tasks, and is cut if its search takes too many steps: then later parts have at least as many.
     """
     marks = [(each - UTC_EPOCH) // _TICK for each in edges]
     counts = [0] * (len(marks) - 1)
@@ -50,7 +41,10 @@ def count_due(store: Store, query: OccurrenceQuery, edges: Sequence[datetime]) -
                 if cut is not None:
                     reader.note_missing(cut)
                 _add(counts, times, marks)
-    return DueCounts(counts, reader.complete_until)
+    cut = reader.complete_until
+    return [
+        Count(value=due, at_least=cut is not None and end > cut) for due, end in zip(counts, edges[1:], strict=True)
+    ]
 
 
 def _add(counts: list[int], times: Sequence[int], marks: Sequence[int]) -> None:

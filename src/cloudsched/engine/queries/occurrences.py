@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import re
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -38,7 +37,6 @@ _TICK = timedelta(microseconds=1)
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 _PART = 100
 """The number of tasks that are read at once."""
-_TIMES_OF_DAY = re.compile("FREQ=(SECOND|MINUTE|HOUR)LY|BY(HOUR|MINUTE|SECOND)=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +182,7 @@ class DueReader:
         return []
 
     def _is_wanted(self, task: Task, last: str | None) -> bool:
-        most = self._query.most_per_day
-        is_rare = most is None or not _occurs_more_often(task, most)
-        return is_rare and self._query.matches(task) and (last is None or task.id <= last)
+        return self._query.matches(task) and (last is None or task.id <= last)
 
     def note_missing(self, at: datetime) -> None:
         """Note that some of what occurs from an instant on is missing."""
@@ -223,25 +219,6 @@ class _TaskList:
         if self.token is None:
             return self.query.due_from or _EARLIEST, ""
         return read_token(self.query, self.token)
-
-
-def _occurs_more_often(task: Task, count: int) -> bool:
-    """Return whether a task occurs more often than this in a day. One of which that is not known soon does."""
-    schedule = task.schedule
-    if schedule.is_one_time or not (schedule.rdates or _TIMES_OF_DAY.search(" ".join(schedule.rules))):
-        return False
-    end = _due(task) + timedelta(days=1)
-    if (interval := schedule.interval) is not None:
-        return interval * count < timedelta(days=1)
-    at: datetime | None = _due(task)
-    try:
-        for _ in range(count):
-            at = at and occurrence_after(task, at)
-            if at is None or at >= end:
-                return False
-    except InvalidSchedule:
-        return True
-    return True
 
 
 def _due(task: Task) -> datetime:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution
 from cloudsched.domain.documents.run_counts import PartLength
 from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
+from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import (
     ExecutionCounts,
     FailedExecution,
@@ -246,7 +247,15 @@ def count_by_time(
 
 def _to_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> tuple[PartCounts, ...]:
     return tuple(
-        PartCounts(start=start, end=end, **vars(each))
+        PartCounts(
+            start=start,
+            end=end,
+            ran=each.ran,
+            failed=each.failed,
+            skipped=Count(value=each.skipped, at_least=each.is_at_least),
+            calls=each.calls,
+            late=each.late,
+        )
         for (start, end), each in zip(itertools.pairwise(edges), counts, strict=True)
     )
 

@@ -101,9 +101,7 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
     As long as the response has a `nextPageToken`, repeat the request with it and the same filters.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
-    wanted = OccurrenceQuery(
-        query.until, owner, query.since, query.handler, query.label, query.category, query.most_per_day
-    )
+    wanted = OccurrenceQuery(query.until, owner, query.since, query.handler, query.label, query.category)
     parts = call.app.container
     is_bounded = not parts.many_tasks.has_free_counts
     found = list_coming(parts.store, wanted, query.page_size, query.page_token or None, is_bounded=is_bounded)
@@ -124,8 +122,8 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
 def count_occurrences(call: ApiCall, query: bodies.OccurrenceCountQuery) -> Response:
     """Count the upcoming occurrences in each day, hour or quarter of an hour.
 
-    They are those that the list of occurrences has. Beyond 1000 tasks a count means "at least": some occurrences
-    after `completeUntil` are missing. Users see the counts of their own tasks.
+    They are those that the list of occurrences has. Beyond 1000 tasks a count is the least that there are. Users see
+    the counts of their own tasks.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     edges = split_time(query.since, query.until, load_tzinfo(query.timezone), query.per)
@@ -133,10 +131,9 @@ def count_occurrences(call: ApiCall, query: bodies.OccurrenceCountQuery) -> Resp
     found = count_due(call.app.container.store, wanted, edges)
     parts = tuple(
         overview_responses.OccurrencePart(start=start, end=end, due=due)
-        for (start, end), due in zip(pairwise(edges), found.due, strict=True)
+        for (start, end), due in zip(pairwise(edges), found, strict=True)
     )
-    counts = overview_responses.OccurrenceCounts(parts=parts, complete_until=found.complete_until)
-    return json_response(counts.to_wire())
+    return json_response(overview_responses.OccurrenceCounts(parts=parts).to_wire())
 
 
 @operation(

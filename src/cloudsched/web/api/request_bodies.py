@@ -270,8 +270,6 @@ class OccurrenceListQuery(OwnerPageQuery):
     """Only occurrences of tasks with this label."""
     category: Category | None = None
     """Only occurrences of tasks with this category."""
-    most_per_day: Annotated[int, Field(ge=1, le=1440), Digits] | None = None
-    """Leave out tasks that occur more often than this in a day."""
 
 
 class OccurrenceCountQuery(AnyOwnerQuery):

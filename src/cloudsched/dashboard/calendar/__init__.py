@@ -1,1 +1,0 @@
-"""The calendar: past and due runs by day, week and month."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.filters import write_filter
 from cloudsched.dashboard.charts.run_bars import read_count
+from cloudsched.dashboard.filters import write_filter
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.causes import explain_unregistered, name_unregistered
 from cloudsched.dashboard.views.runs import WINDOWS, find_length, read_entered

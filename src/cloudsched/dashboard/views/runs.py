@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.filters import write_filter, write_value
 from cloudsched.dashboard.charts.run_bars import read_count
+from cloudsched.dashboard.filters import write_filter, write_value
 from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.views.execution_row import build_execution

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -38,21 +39,80 @@ def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App
     for path in ("/deliveries", "/deliveries?owner=ada"):
         text = pages.text(path)
         assert "Plants" in text
-        assert "Email Retrying" in text
-        assert "next attempt" in text
-    person = pages.text("/people/ada")
-    assert "1 delivery is being retried" in person
-    assert "not delivered" not in person
+        assert "Email to ada Retrying" in text
+        assert "1 try, the last" in text
+        assert "next in" in text
+        assert "Send again" not in text
+    assert "Nothing needs attention." not in pages.text("/people/ada")
     home = pages.text("/")
     assert "EMAIL: Plants has not been delivered" in home
     assert "is tried again in" in home
     assert "Created." not in home
-    assert "1 delivery of all people have failed" not in pages.text("/deliveries", "ada")
     assert "Plants" not in pages.text("/deliveries", "bob")
     pages.sim.channel("EMAIL").is_down = False
     pages.sim.advance(HOUR)
-    assert "No delivery has failed." in pages.text("/deliveries")
-    assert "Email Sent" in pages.text("/deliveries?owner=ada")
+    assert "Plants" not in pages.text("/deliveries")
+    assert "Email to ada Sent" in pages.text("/deliveries?owner=ada")
+    assert "Plants" in pages.text("/deliveries?owner=ada&channel=EMAIL")
+    assert "Email to" not in pages.text("/deliveries?owner=ada&channel=MOBILE")
+    assert "Inbox of ada" in pages.text("/deliveries?owner=ada&channel=WEB")
+    assert "Email to" not in pages.text("/deliveries?owner=ada&channel=WEB")
+    assert "Email to" not in pages.text("/deliveries?owner=ada&until=2026-01-01T00:00")
+
+
+def test_a_wrong_address_is_corrected_on_the_page(pages: Pages, app: App) -> None:
+    """By its form, once for two clicks. Who may only look is shown none, and is refused."""
+    spec = PersonSpec(email=EmailContact(address="wrong@example.com"))
+    PeopleWiring.of(app.container).people.put("ada", spec, by=OWN_CODE)
+    remind(pages, app)
+    page = pages.read("/deliveries?unreached=TRUE")
+    [delivery] = set(re.findall('name="delivery" value="(.+?)"', page))
+    [attempts] = set(re.findall('name="attempts" value="(.+?)"', page))
+    form = {"delivery": delivery, "attempts": attempts, "owner": "ada", "address": "ada@example.com"}
+    for path in ("/deliveries?owner=ada", "/people/ada"):
+        assert f'value="{delivery}"' in pages.read(path)
+        assert f'value="{delivery}"' not in pages.read(path, "viewer")
+    assert pages.post("viewer", "/deliveries", form).status_code == 403
+    assert pages.post("bob", "/deliveries", form).status_code == 404
+    assert pages.post("ada", "/deliveries", form).status_code == 403  # nothing proves that it is theirs
+    assert pages.post("admin", "/deliveries", {**form, "address": "no address"}).status_code in {400, 422}
+    for _ in range(2):
+        assert pages.post("admin", "/deliveries", form).status_code == 303
+    pages.sim.advance(MINUTE)
+    assert [each.address for each in pages.sim.channel("EMAIL").sent] == ["ada@example.com"]
+    assert "Email to ada Sent" in pages.text("/deliveries?owner=ada")
+    assert pages.post("admin", "/deliveries", {**form, "attempts": "2"}).status_code == 409
+
+
+def test_the_page_of_a_failed_run_says_who_was_told(pages: Pages, app: App) -> None:
+    """To whom, by which channel, and whether it arrived; or nobody, and why. No owner reads the error there."""
+
+    @app.handler("break")
+    def break_down() -> None:
+        raise ValueError("secret")
+
+    pages.sim.add_person("ada")
+    times = {"schedule": Schedule.every(DAY, start=pages.sim.now + MINUTE)}
+    task = app.create(title="Plants", owner="ada", handler="break", delivery_channels=["EMAIL"], **times)
+    quiet = app.create(title="Quiet", owner="ada", handler="break", tell_failures="NEVER", **times)
+    pages.sim.advance(DAY + 2 * MINUTE)
+    first, second = (f"/tasks/{task.id}/executions/{each.id}" for each in pages.sim.executions(task.id))
+    told = pages.text(first, "ada").partition("Who was told")[2]
+    assert "Email to ada Sent" in told
+    assert "Web to ada Sent" in told
+    assert "nobody" not in told
+    assert "secret" not in told
+    told = pages.text(second).partition("Who was told")[2]
+    assert "Of the failure nobody: Its owner was told" in told
+    [run, _] = pages.sim.executions(quiet.id)
+    told = pages.text(f"/tasks/{quiet.id}/executions/{run.id}").partition("Who was told")[2]
+    assert "Of the failure nobody: The task tells of no failures" in told
+
+
+def test_a_page_of_nobody_leads_back_to_where_people_are(pages: Pages) -> None:
+    """Not to the tasks."""
+    page = pages.read("/people/nobody")
+    assert re.search(r'href="[^"]*deliveries"[^>]*>Back to Deliveries', page)
 
 
 def test_a_question_in_the_inbox_leads_to_its_page(pages: Pages, app: App) -> None:
@@ -97,7 +157,8 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
     for who in ("admin", "viewer", "ada"):
         text = pages.text("/people/ada", who)
         assert "Ada Lovelace" in text
-        assert "1 task, calls included; nothing needs attention." in text
+        assert "Nothing needs attention." in text
+        assert "Tasks, calls included 1 completed" in text
         assert "ada@example.com (not verified, so nothing is sent there)" in text
         assert "Agreed to, others inbox only" in text
         assert "of 500 queries in" in text

@@ -108,7 +108,7 @@ def test_a_message_is_marked_as_read_once(pages: Pages, create: Callable[..., Ta
     task = create(deliveryChannels=["WEB"])
     pages.sim.run_until_idle()
     text = pages.read("/deliveries", "ada")
-    assert "1 message in the inbox, 1 unread." in text
+    assert text.count("Mark as read") == 1
     [message] = re.findall(r'name="message" value="([^"]+)"', text)
     assert pages.post("ada", "/deliveries", {"owner": "ada", "message": message}).status_code == 303
     assert "Mark as read" not in pages.read("/deliveries", "ada")

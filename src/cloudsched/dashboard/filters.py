@@ -12,6 +12,7 @@ from cloudsched.dashboard.local_instants import read_instant, write_notes
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import write_duration
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.documents.task import TaskStatus
@@ -122,6 +123,13 @@ CHANGES: Final = (
     Filter("by", "Who"),
     Filter("action", "Action", "choice", _offer({each: each.replace("_", " ").capitalize() for each in Action})),
     OWNER,
+    SINCE,
+    UNTIL,
+)
+DELIVERIES: Final = (
+    OWNER,
+    Filter("channel", "Channel", "choice", _offer({each: each.capitalize() for each in ("WEB", *SENDER_NAMES)})),
+    Filter("unreached", "Kind", "choice", {"": "Usual", "TRUE": "Reached nobody"}),
     SINCE,
     UNTIL,
 )

@@ -33,6 +33,7 @@ DONE: Final = {
     **{verb.word: verb.traits.done for verb in Verb},
     RESUMED_IN_VAIN: "Resumed, but its budget or limit is used up, so it will be paused again.",
     "read": "Marked as read.",
+    "resent": "It is being sent again. Its row says what became of it.",
     "create": "Created.",
     "same": "Nothing was changed.",
     "taken-back": "Taken back.",

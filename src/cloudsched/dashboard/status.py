@@ -83,10 +83,10 @@ _DELIVERY: Final = complete_table(
     {
         DeliveryStatus.PENDING: Status("due", "Waits", "due"),
         DeliveryStatus.SENDING: Status("run", "Sending", "run"),
-        DeliveryStatus.RETRYING: Status("retry", "Retrying", "retry"),
+        DeliveryStatus.RETRYING: _EXECUTION[ExecutionStatus.RETRYING],
         DeliveryStatus.SENT: Status("ok", "Sent", "ok"),
-        DeliveryStatus.FAILED: Status("fail", "Failed", "fail"),
-        DeliveryStatus.EXPIRED: Status("expire", "Expired", "ended"),
+        DeliveryStatus.FAILED: _EXECUTION[ExecutionStatus.FAILED],
+        DeliveryStatus.EXPIRED: _EXECUTION[ExecutionStatus.EXPIRED],
         DeliveryStatus.SUPPRESSED: Status("skip", "Not sent", "ended"),
     },
 )
@@ -100,12 +100,7 @@ BAD: Final = FAILURE_STATUSES
 
 def show_status(name: str) -> Status:
     """Return a status as it is shown. One that only a newer API knows has its own name as its word."""
-    return _TASK.get(name) or _EXECUTION.get(name) or _STEP.get(name) or _name_unknown(name)
-
-
-def show_delivery(name: str) -> Status:
-    """Return the status of a delivery as it is shown."""
-    return _DELIVERY.get(name) or _name_unknown(name)
+    return _TASK.get(name) or _EXECUTION.get(name) or _STEP.get(name) or _DELIVERY.get(name) or _name_unknown(name)
 
 
 def _name_unknown(name: str) -> Status:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.charts.waterfall import find_span, list_rows
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
-from cloudsched.dashboard.status import BAD, OPEN, show_delivery, show_status, write_message
+from cloudsched.dashboard.status import BAD, OPEN, show_status, write_message
 from cloudsched.dashboard.times import parse_instant, write_duration, write_took
+from cloudsched.dashboard.views.compare import find_good
 from cloudsched.dashboard.views.decisions import make_decision
 from cloudsched.dashboard.views.execution_row import find_lateness
 from cloudsched.dashboard.views.held_up import fetch_held_up
@@ -49,13 +50,15 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "child": api.find(task_path(step["child"])) if step and step.get("child") else None,
         "history": fetch_edits(api, record, task),
         "eventSchemas": fetch_event_schemas(api, task) if _find_awaited(record) else {},
-        "deliveries": api.list_items(f"{path}/deliveries", "deliveries"),
+        "told": {},
         "heldUp": fetch_held_up(api, visit, record),
         "whyLate": _fetch_why_late(api, record),
         "hasGood": record["status"] in BAD and find_good(api, task_path(task_id), record) is not None,
     }
     if record["status"] in OPEN:
         answer["cursor"] = hash_record(record)
+    if task.get("deliveryChannels") or task.get("onCompletion") or record["status"] in {*BAD, ExecutionStatus.EXPIRED}:
+        answer["told"] = api.find(f"{path}/deliveries") or {}  # it costs as much as the execution
     return answer
 
 
@@ -121,7 +124,6 @@ def build(answer: Json, visit: Visit) -> Json:
             ("payload", note if payload != {} else "", write_json(payload)),
             ("result", "", write_json(record.get("content"))),
         ],
-        "deliveries": [{**each, "word": show_delivery(each["status"]).word.lower()} for each in answer["deliveries"]],
         "awaited": _find_awaited(record) if "sendEvent" in verbs else None,
         "decision": make_decision({**record, "eventSchemas": answer["eventSchemas"]}, task, visit),
         "retryQuestion": make_retry_question(task, record) if "retry" in verbs else None,

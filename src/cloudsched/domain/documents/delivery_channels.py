@@ -129,10 +129,6 @@ class DeliveryStatus(StoredEnum):
     """It was not sent: the recipient does not want it, or has no address that may be used."""
 
 
-OPEN_DELIVERIES: Final = frozenset({DeliveryStatus.PENDING, DeliveryStatus.SENDING, DeliveryStatus.RETRYING})
-"""The statuses of what may still be sent."""
-
-
 CallbackUrl = Annotated[str, StringConstraints(pattern=r"^https?://[!-~]{1,2000}$")]
 
 

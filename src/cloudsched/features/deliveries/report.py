@@ -75,8 +75,8 @@ def list_deliveries(  # noqa: PLR0913 - a list, its filters, and the position in
 
     Two reads each. Raises InvalidInput.
     """
-    if owner is None:
-        query = TaskQuery(None, trouble=Trouble.UNREACHED if unreached else Trouble.DELIVERY, channel=channel)
+    if owner is None or unreached:
+        query = TaskQuery(owner, trouble=Trouble.UNREACHED if unreached else Trouble.DELIVERY, channel=channel)
     else:
         query = TaskQuery(owner, is_delivery=True, channel=channel)
     page = store.list_tasks(query, limit=limit, page_token=start_before(query, until, page_token))

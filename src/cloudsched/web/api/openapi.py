@@ -90,6 +90,7 @@ _SUCCESSES: Final = {200: "Done.", 201: "Created.", 202: "Accepted.", 204: "Dele
 _FEED_ID: Final = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _PATH: Final = {
     "taskId": ("The task's id.", get_pattern(TaskId), "weekday-report"),
+    "deliveryId": ("The delivery's id.", get_pattern(TaskId), "d621347de2ee74ba391431f703f08d7c"),
     "event": ("The event's name.", get_pattern(EventName), "approved"),
     "executionId": ("The execution's id.", r"^[A-Za-z0-9.-]{1,128}$", "20270104T080000Z"),
     "queue": ("The queue's name.", get_pattern(QueueName), "gpu"),

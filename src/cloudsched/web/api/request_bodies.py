@@ -98,7 +98,7 @@ class DeliveryListQuery(OwnerPageQuery):
     until: InputInstant | None = None
     """Only those before this instant."""
     unreached: bool = False
-    """Without an owner, those that were not sent because they could reach nobody, rather than those that failed."""
+    """Those that were not sent because they could reach nobody. Without an owner, rather than those that failed."""
 
 
 class ResendRequest(WireModel):

@@ -11,7 +11,6 @@ from cloudsched.dashboard.charts.waterfall import find_span, list_rows
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, OPEN, show_status, write_message
 from cloudsched.dashboard.times import parse_instant, write_duration, write_took
-from cloudsched.dashboard.views.compare import find_good
 from cloudsched.dashboard.views.decisions import make_decision
 from cloudsched.dashboard.views.execution_row import find_lateness
 from cloudsched.dashboard.views.held_up import fetch_held_up

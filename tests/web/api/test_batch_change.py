@@ -144,7 +144,6 @@ def test_even_a_forged_payload_reaches_only_its_owner_s_tasks(roles: RoleHarness
             {"action": "pause", "filter": {"category": "REPORT"}},
             "dueFrom, dueUntil, handler, ids, label, owner, pauseId, status",
         ),
-        ({"action": "pause", "filter": {"label": "a=b", "handler": "work"}}, "Combine it with owner and status only"),
         ({"action": "pause", "filter": {"label": "a"}}, "filter.label"),
         ({"action": "pause", "filter": {"ids": ["x"] * 501}}, "filter.ids"),
         ({"action": "delete", "filter": {"ids": ["../x"]}}, "filter.ids"),
@@ -152,7 +151,7 @@ def test_even_a_forged_payload_reaches_only_its_owner_s_tasks(roles: RoleHarness
     ],
     ids=str,
 )
-def test_a_filter_that_no_index_has_is_refused(roles: RoleHarness, body: dict[str, Any], says: str) -> None:
+def test_a_filter_that_cannot_be_is_refused(roles: RoleHarness, body: dict[str, Any], says: str) -> None:
     """When it is counted and when it is started, with the reason; nothing is created."""
     for more in ({}, {"dryRun": True}):
         answer = roles.ask("ada", "POST", PATH, {**body, **more, **({} if "dryRun" not in body else body)})

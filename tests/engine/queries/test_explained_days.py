@@ -5,15 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.engine.harness import DAY, HOUR, MINUTE
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 from tests.engine.queries.explained_scenes import Scene, make_scene
+from tests.features.pull.harness import claim_all, finish
 
 from cloudsched import Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.task import HistoryEntry
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.findings import Explanation, Reason
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.queries.explanations import explain_task
+from cloudsched.engine.state.record_changes import note_act
 from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.testing import START
 
@@ -146,3 +150,51 @@ def test_every_day_has_an_answer(scene: Scene, days: int) -> None:
         assert sentences
         assert len(set(sentences)) == len(sentences)
         assert all(each.endswith(".") for each in sentences)
+
+
+def test_a_late_start_says_what_was_found_about_its_time(scene: Scene) -> None:
+    """What is said are the counts and notes of that time: users hear of their owner's runs, and of no queue."""
+    sim = scene.sim
+    with sim:
+        for task_id, owner in (("t", "ada"), ("t2", "ada"), ("u", "bob")):
+            scene.create(task_id, owner=owner)
+        scene.create("other", owner="bob", schedule=Schedule.every(HOUR, start=START + 30 * MINUTE))
+        sim.advance(MINUTE)
+        sim.queue.holds = True
+        sim.advance(49 * MINUTE)
+        sim.queue.holds = False
+        resumed = HistoryEntry(at=sim.now, action=Action.QUEUE_RESUMED)
+        note_act(scene.app.container.store.records, resumed, owner=SYSTEM_OWNER, queue="quick")
+        sim.advance(20 * MINUTE)
+
+        due = START + 5 * MINUTE
+        (told,) = (each.sentence for each in ask(scene, due).findings if each.at == due)
+        assert "It began 45 min late" in told
+        assert "The queue quick was paused until Fri 1 Jan 2027 at 00:50" in told
+        span = "due from Fri 1 Jan 2027 at 00:05 (UTC) to Fri 1 Jan 2027 at 00:49 (UTC)"
+        assert f"Nothing that was {span} started in time: all 4 runs began late." in told
+        container = scene.app.container
+        parts = container.store, container.clock, scene.app.get("t")
+        found = explain_task(*parts, shows_holders=False, at=due, conditions=container.conditions)
+        assert f"Nothing of its owner that was {span} started in time: all 2 runs began late." in str(found)
+        assert "quick" not in str(found)
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_run_that_alone_began_late_is_not_called_an_outage(scene: Scene, others: int) -> None:
+    """It waited for its lock while others started in time, or nothing else was due then."""
+    with scene.sim:
+        scene.create("holder", lock_key="k", schedule=Schedule.once(START + 4 * MINUTE), pull="gpu")
+        scene.create(lock_key="k", schedule=Schedule.once(START + 5 * MINUTE))
+        for number in range(others):
+            scene.create(f"o{number}", schedule=Schedule.once(START + 6 * MINUTE))
+        scene.sim.advance(4 * MINUTE + SECOND)
+        (claim,) = claim_all(scene.sim)
+        scene.sim.advance(4 * MINUTE)
+        finish(scene.sim, claim)
+        scene.sim.advance(MINUTE)
+        told = ask(scene, START + 5 * MINUTE).summary
+        assert "It waited for its lock since" in told
+        assert "Nothing" not in told
+        assert (f"Of the {others + 1} runs that were due from" in told) == bool(others)
+        assert ("1 began late." in told) == bool(others)

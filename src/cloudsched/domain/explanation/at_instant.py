@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.domain.documents.run_counts import STARTED_LATE
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import EDITS, Action
 from cloudsched.domain.explanation.explain import explain_delivery, explain_run, say_missed, with_message
@@ -36,7 +37,6 @@ TOLD: Final = 3
 _TICK: Final = timedelta(microseconds=1)
 _LONGEST: Final = 120
 """The longest words of a schedule that stand within a sentence."""
-_LATE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
     started = record.started_at or record.scheduled_for
 
     late = started - record.scheduled_for
-    if late > _LATE:
+    if late > STARTED_LATE:
         sentence = f"{sentence.rstrip('.')}. It began {_write_delay(late)} late, "
         sentence += f"{say_instant(question.task, started)}."
         for first in record.attempts[:1]:
@@ -227,6 +227,7 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
                 sentence += f" It waited for its lock since {question.say(first.lock_waited_since)}."
             elif first.worker is not None:
                 sentence += f" It waited for a worker, until {first.worker!r} took it."
+        sentence += question.evidence.delays.get(record.id, "")
 
     if record.is_left_out:
         reason = Reason.ADJUSTED

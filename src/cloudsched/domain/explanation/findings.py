@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from cloudsched.domain.in_words import say_clock
 from cloudsched.domain.transitions.needs import LATE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from cloudsched.domain.documents.execution import Execution
 
@@ -109,6 +109,8 @@ class Evidence:
     """Its last record."""
     undelivered: Sequence[Undelivered] = ()
     """The deliveries of the records that are told which have not arrived."""
+    delays: Mapping[str, str] = field(default_factory=dict)
+    """What was found about the time in which runs that are told waited to start, by their ids."""
     swept_at: datetime | None = None
     """The end of the last sweep, if the task is late and a sweep was noted."""
     hanging: str = ""

@@ -6,6 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.audit_note import AuditNote, find_first_id
+from cloudsched.domain.documents.run_counts import STARTED_LATE, has_started_late
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.at_instant import (
     MAX_RECORDS,
     TOLD,
@@ -16,13 +19,15 @@ from cloudsched.domain.explanation.at_instant import (
 )
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation, Undelivered
+from cloudsched.domain.transitions.notices import name_instant
 from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.engine.ports.records import record_of
+from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
 from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.queries.conditions import Conditions
 
 _TICK: Final = timedelta(microseconds=1)
+_NOTES: Final = 20
+"""The number of notes of acts before a late start that are looked through."""
 
 
 def explain_task(
@@ -65,7 +72,8 @@ def explain_task(
     if at is not None:
         records, is_cut = _list_records(store, evidence, at)
         told = sort_records(records, at)[:TOLD]
-        evidence = replace(evidence, undelivered=_find_undelivered(store, task, told, now))
+        delays = {each.id: "".join(_find_delays(store, task, each, shows_all=shows_holders)) for each in told}
+        evidence = replace(evidence, undelivered=_find_undelivered(store, task, told, now), delays=delays)
         return explain_instant(evidence, at, records, is_cut=is_cut)
 
     if conditions is not None and task.is_active:
@@ -78,6 +86,31 @@ def explain_task(
         undelivered = _find_undelivered(store, task, [last], now)
         evidence = replace(evidence, last=last, undelivered=undelivered)
     return explain(evidence)
+
+
+def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool) -> Iterator[str]:
+    """Yield what the notes and the counts tell of the time in which a run waited to start, each with a space before.
+
+    That is which queues were resumed then, for those who see all tasks, and how many of the runs that were due in that
+    time started in time: of all tasks, or of its owner's.
+    """
+    began = record.started_at
+    if began is None or not has_started_late(record):
+        return
+    notes = store.records.list_all(AuditNote, limit=_NOTES, after=find_first_id(began)) if shows_all else ()
+    for note in notes:
+        if note.entry.action is Action.QUEUE_RESUMED and note.entry.at >= record.scheduled_for:
+            yield f" The queue {note.queue} was paused until {name_instant(task, note.entry.at)}."
+    until = began - STARTED_LATE
+    query = ExecutionQuery(None if shows_all else task.owner)
+    (runs,) = store.search.count_runs(query, [record.scheduled_for, until])
+    count = runs.ran + runs.failed
+    span = f"due from {name_instant(task, record.scheduled_for)} to {name_instant(task, until)}"
+    whose = "" if shows_all else " of its owner"
+    if count > 1 and runs.late == count:
+        yield f" Nothing{whose} that was {span} started in time: all {count:,} runs began late."
+    elif count > 1:
+        yield f" Of the {count:,} runs{whose} that were {span}, {runs.late:,} began late."
 
 
 def _ask_feature(what: str, *arguments: object, **options: object) -> Any:  # noqa: ANN401 - what its row says

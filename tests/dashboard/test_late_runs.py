@@ -1,0 +1,56 @@
+"""The page of a run that began late says what was found about it, and a run that is open can be cancelled there."""
+
+from __future__ import annotations
+
+import pytest
+from tests.dashboard.role_pages import Pages
+from tests.web.callers import HOUR, MINUTE
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.domain.documents.execution import ExecutionStatus
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("naps")
+    def naps(ctx: Context) -> None:
+        ctx.sleep(5 * HOUR)
+
+    app.handler("plain")(lambda: None)
+    return app
+
+
+def test_a_late_run_says_what_was_found(pages: Pages, app: App) -> None:
+    """One that began in time says nothing of the kind."""
+    hourly = Schedule.every(HOUR, start=pages.sim.now + 5 * MINUTE)
+    for task_id in ("late", "later"):
+        app.create(id=task_id, owner="ada", title="T", handler="plain", schedule=hourly)
+    pages.sim.advance(50 * MINUTE)
+    pages.sim.queue.holds = True
+    pages.sim.advance(40 * MINUTE)
+    pages.sim.queue.holds = False
+    pages.sim.advance(MINUTE)
+    told = {
+        run.id: pages.words(f"/tasks/late/executions/{run.id}", "admin").replace("\N{NO-BREAK SPACE}", " ")
+        for run in pages.sim.executions("late")
+    }
+    assert sum("started in time: all 2 runs began late." in each for each in told.values()) == 1
+    assert sum("It began" in each for each in told.values()) == 1
+
+
+def test_a_run_is_cancelled_on_its_page_alone(pages: Pages, app: App) -> None:
+    """Whoever may change the task is asked first, and the task goes on; one that has ended offers nothing."""
+    app.create(id="naps", owner="ada", title="Naps", handler="naps", schedule=Schedule.every(HOUR, start=pages.sim.now))
+    pages.sim.advance(HOUR + MINUTE)
+    run = app.get("naps").runs[0].execution_id
+    path = f"/tasks/naps/executions/{run}"
+    assert "Cancel this run" not in pages.read(path, "reader")
+    assert "The task and its schedule go on." in pages.words(path, "ada")
+    assert pages.post("reader", "/tasks/naps/verbs/cancel-run", {"executionId": run}).status_code == 403
+    sent = pages.post("ada", "/tasks/naps/verbs/cancel-run", {"executionId": run})
+    assert (sent.status_code, "done=cancel-run" in sent.headers["Location"]) == (303, True)
+    assert app.execution("naps", run).status is ExecutionStatus.CANCELLED
+    assert app.get("naps").is_active
+    assert "Cancel this run" not in pages.read(path, "ada")

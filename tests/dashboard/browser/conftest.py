@@ -50,6 +50,19 @@ def decide(ctx: Context) -> str:
     return str(ctx.wait_for("decision", Decision, timeout=timedelta(days=1)))
 
 
+class Words(BaseModel):
+    """A payload of any length."""
+
+    text: str
+
+
+def be_wordy(ctx: Context, words: Words) -> None:
+    """Fail, with the longest of all that a run's page shows, in which no line can break."""
+    ctx.step("S" * 200, lambda: "R" * 3000)
+    ctx.progress("G" * 500)
+    raise ValueError(words.text[:2000])
+
+
 @dataclasses.dataclass(frozen=True)
 class Site:
     """A stack with keys, and for each role the address of a page that acts with a key of that role."""
@@ -88,6 +101,7 @@ def site() -> Iterator[Site]:
         clock = MovableClock(START, frozen=True)
         app = make_app()
         app.handler("decides", events={"decision": Decision})(decide)
+        app.handler("wordy", retry=0)(be_wordy)
         stack = parts.enter_context(run_stack(app, base=base, store="sqlite", clock=clock))
         pages = {}
         for role, (key, _) in keys.items():

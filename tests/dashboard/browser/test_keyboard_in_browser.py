@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, quote, urlsplit
-
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 from tests.dashboard.browser.conftest import Site, Visitor
 from tests.harness import wait_until
 
@@ -129,36 +127,6 @@ def test_keys_pause_a_task_and_undo_it(tour: Visitor, site: Site) -> None:
     page.goto(page.url.replace("/keyed/edit", ""))
     page.keyboard.press("n")
     page.wait_for_url("**/new")
-
-
-def read_parts(page: Page) -> tuple[str, str]:
-    """Return which part of the axis the address says, and how the first button of it looks."""
-    query = parse_qs(urlsplit(page.url).query)
-    return query.get("from", [""])[0], query.get("until", [""])[0]
-
-
-def test_keys_zoom_and_move_a_time_axis(tour: Visitor, site: Site) -> None:
-    """Plus, minus and arrows show another part of a run, in place; `0` shows all of it, and Back what was before."""
-    execution = site.call("GET", "/v1/tasks/monthly-close/executions")["executions"][0]["id"]
-    page = tour.go(f"tasks/monthly-close/executions/{execution}?tz=UTC")
-    whole = page.locator("#steps svg.c").first.inner_html()
-    page.evaluate("window.isSamePage = true")
-    page.keyboard.press("+")
-    page.wait_for_url("**from=*")
-    inside = read_parts(page)
-    page.locator("#steps [aria-label='Zoom out'][href]").wait_for()
-    assert page.locator("#steps svg.c").first.inner_html() != whole
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_function("before => !location.search.includes(before)", arg=quote(inside[0], safe=""))
-    moved = read_parts(page)
-    assert moved[0] < inside[0]
-    page.locator("main:not([aria-busy]) #steps [aria-label='Later'][href]").wait_for()
-    page.keyboard.press("0")
-    page.wait_for_function("() => !location.search.includes('from=')")
-    expect(page.locator("#steps [aria-label='Zoom out']")).to_have_attribute("aria-disabled", "true")
-    page.go_back()
-    page.locator("#steps [aria-label='Zoom out'][href]").wait_for()
-    assert page.evaluate("window.isSamePage"), "nothing was loaded anew"
 
 
 def test_a_task_is_run_by_keys_after_a_question(tour: Visitor, site: Site) -> None:

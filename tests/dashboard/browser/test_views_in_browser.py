@@ -182,6 +182,20 @@ def test_an_execution_is_fit_for_everybody(tour: Visitor, site: Site, task: str)
     check_keyboard(page)
 
 
+def test_the_longest_run_breaks_no_page(tour: Visitor, site: Site) -> None:
+    """Title, step, payload, result and error of any length, without a space, from 320 to 1440 pixels."""
+    site.create("longest", handler="wordy", title="T" * 500, payload={"text": "P" * 9000})
+    site.call("POST", "/v1/tasks/longest/trigger")
+    wait_until(lambda: site.call("GET", "/v1/tasks/longest/executions?status=FAILED")["executions"])
+    (run,) = site.call("GET", "/v1/tasks/longest/executions")["executions"]
+    for path in ("?step=1", f"/compare?with={run['id']}"):
+        page = tour.go(f"tasks/longest/executions/{run['id']}{path}")
+        check(page)
+        page.set_viewport_size({"width": 1440, "height": 900})
+        assert page.evaluate(BEYOND) == []
+    assert page.locator("main").bounding_box()["height"] < 20_000  # type: ignore[index]
+
+
 @pytest.mark.parametrize("path", PROBLEMS)
 def test_a_problem_is_a_page_that_is_fit_for_everybody(tour: Visitor, path: str) -> None:
     """What is not there, and what is not possible, says so in a page like the others."""

@@ -43,7 +43,7 @@ DONE: Final = {
     "clock": "The clock was moved.",
     "approve": "Approved. The run can go on.",
     "reject": "Rejected. The run can go on with that answer.",
-    "verified": "Verified. New results are sent there. Earlier ones that were not sent stay unsent.",
+    "verified": "Verified. New results are sent there. Earlier ones that were not sent can be sent again.",
     "asked": "Confirmation requested. It counts as verified once somebody there confirms it.",
     "queue-paused": "Paused. The queue holds its dispatches until you resume it.",
     "queue-running": "Resumed. The queue delivers again.",

@@ -139,7 +139,6 @@ SHARED: Final = [
     "scripts",
     "search",
     "search_names",
-    "summarize_failures",
     "unread",
     "update_dispatch_queue",
     "usage",

@@ -119,9 +119,9 @@ def test_a_search_goes_on_over_pages_that_found_nothing(pages: Pages, monkeypatc
     create_many(pages, 30, schedule="in 3 days")
     pages.sim.app.create(id="other", owner="ada", handler="greet", title="needle", payload={}, schedule="in 2 hours")
     pages.sim.app.create(id="other2", owner="ada", handler="greet", title="needle", payload={}, schedule="in 9 days")
-    rows = read_rows(pages.read("/tasks.csv?q=needle", "ada"))
+    rows = read_rows(pages.read("/tasks.csv?search=needle", "ada"))
     assert {row["id"] for row in rows} == {"other", "other2"}
-    assert [row["id"] for row in read_rows(pages.read("/tasks.csv?q=t7", "ada"))] == ["t7"]
+    assert [row["id"] for row in read_rows(pages.read("/tasks.csv?search=t7", "ada"))] == ["t7"]
 
 
 def test_usage_and_changes_are_files_as_well(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:

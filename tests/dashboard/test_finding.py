@@ -7,10 +7,9 @@ import re
 from zoneinfo import ZoneInfo
 
 import pytest
-import requests
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import find_execution, get, look, send, visit
+from tests.dashboard.conftest import find_execution, get, look, visit
 
 from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.views import audit as audit_view
@@ -18,7 +17,6 @@ from cloudsched.dashboard.views.task_history import name_actor, read_actor
 from cloudsched.domain.documents.authority import ANONYMOUS, say_subject
 from cloudsched.domain.documents.name_words import rank_nearness
 from cloudsched.engine.queries.audit_trail import SCHEDULER
-from cloudsched.local.stack import Stack
 
 PARIS = ZoneInfo("Europe/Paris")
 
@@ -38,18 +36,12 @@ def test_a_whole_id_opens_at_once(ui: str) -> None:
     assert found.url.endswith(f"/tasks/weekday-report/executions/{execution}")
 
 
-def test_a_slip_is_answered_with_what_was_meant(ui: str) -> None:
-    """At the box, and in the list of tasks."""
-    assert "handler:report</a>" in get(ui + "/search", q="repotr").text
-    assert "handler:report</a>" in get(ui + "/tasks", q="handler:repotr").text
-
-
 @pytest.mark.parametrize("text", ['"', "' OR 1=1 --", "%", "*", "x" * 10_000, "\u202e", "\x00", "<script>", "a" * 501])
 def test_no_text_is_an_error(ui: str, text: str) -> None:
     """Whatever somebody pastes into the box, the page says that nothing has it, and never runs it."""
     found = get(ui + "/search", q=text)
     assert found.status_code == 200
-    assert ('class="list"' in found.text) == (text == "<script>"), "a title of this stack has that"
+    assert ('class="list cut"' in found.text) == (text == "<script>"), "a title of this stack has that"
     assert "<script>" not in found.text
 
 
@@ -112,11 +104,10 @@ def test_what_is_no_name_can_be_looked_for_elsewhere(ui: str) -> None:
     """In the errors of runs and in payloads: a search that finds nothing is no dead end."""
     page = get(ui + "/search", q="warehouse").text
     assert "Nothing is named “warehouse”." in page
-    links = [html.unescape(each) for each in re.findall(r'<li><a href="([^"]+)">', page)]
-    runs, tasks = (f"{ui}/{each.removeprefix('./')}" for each in links if each.startswith(("./runs", "./tasks")))
+    links = [html.unescape(each) for each in re.findall(r'<li><a class="chip" href="([^"]+)">', page)]
+    tasks, runs = (f"{ui}/{each.removeprefix('./')}" for each in links if each.startswith(("./runs", "./tasks")))
     assert "did not answer" in get(runs).text
     assert get(tasks).status_code == 200
-    assert "elsewhere" not in get(ui + "/search", q="report").text
 
 
 def rank(text: str, titles: list[str]) -> list[str]:
@@ -144,28 +135,3 @@ def test_equally_near_names_stand_in_the_order_of_their_numbers(titles: list[str
     for length in {len(each) for each in near}:
         numbers = [int(each.split()[1]) for each in near if len(each) == length]
         assert numbers == sorted(numbers)
-
-
-def test_a_row_shows_why_it_matches(stack: Stack, ui: str) -> None:
-    """Whatever was found in: a label among names, and in a search of all tasks an id, or a part of a payload."""
-    schedule = {"at": "2099-01-01T00:00:00Z"}
-    body = {"id": "zz-41", "owner": "nobody-else", "title": "Plain", "handler": "echo", "schedule": schedule}
-    body |= {"labels": ["floor=attic"], "payload": {"about": "<b>chimneys", "long": "n" * 500}}
-    try:
-        assert send(f"{stack.url}/v1/tasks", body).status_code == 201
-        for path, asked in (
-            ("/search", {"q": "attic"}),
-            ("/tasks", {"q": "attic"}),
-            ("/tasks", {"q": "Z-41 owner:nobody-else"}),
-            ("/tasks", {"q": "CHIMNEYS", "payloads": "1"}),
-            ("/tasks", {"q": "payload.about='<b>chimneys' attic"}),
-        ):
-            rows = re.findall('<tr data-key="zz-41.*?</tr>', get(f"{ui}{path}", **asked).text, re.DOTALL)
-            assert len(rows) == 1, asked
-            seen = html.unescape(re.sub("<[^>]*>", "", rows[0]))
-            wanted = re.split("[ '>=]+", asked["q"])[-1 if "payload." in asked["q"] else 0]
-            assert wanted.casefold() in seen.casefold(), asked
-            assert ("<b>chimneys" in seen) == ("chimneys" in asked["q"].casefold()), asked
-            assert "n" * 100 not in seen
-    finally:
-        requests.delete(f"{stack.url}/v1/tasks/zz-41", timeout=60)

@@ -50,7 +50,7 @@ def hostile() -> Iterator[Stack]:
 
 
 def list_pages(stack: Stack) -> Iterator[str]:
-    yield from ("", "tasks", "runs?within=any", "calendar?day=2027-03-27", "queues", "people/ada", "tasks?q=rings")
+    yield from ("", "tasks", "runs", "calendar?day=2027-03-27", "queues", "people/ada", "tasks?search=rings")
     for name in HOSTILE:
         yield f"tasks/{name}"
         yield f"tasks/{name}/edit"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 from tests.conftest import MakeTask
 from tests.contract.conftest import make_delivery
+from tests.dashboard.conftest import visit
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import DAY, HOUR, MINUTE, SECOND
 
+from cloudsched.dashboard.views.causes import list_path
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Lease, Run, Suspension
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Hold, NeedCause, Parent, Task, TaskStatus
@@ -70,21 +73,19 @@ def test_all_answers_agree_on_what_needs_somebody(pages: Pages, make_task: MakeT
     counted = {each.cause: each.count for each in needing}
     assert sum(map(bool, counted.values())) > len(NeedCause) / 2, "hardly a cause was tried"
 
-    listed = list_tasks(pages, "calls=1")
+    listed = list_tasks(pages, "calls=true")
     needs = {each["id"]: set(each["needs"].split()) for each in listed}
     shown = {cause: {task_id for task_id in needs if cause in needs[task_id]} for cause in NeedCause}
     assert not [each["id"] for each in listed if each["parent.taskId"] and needs[each["id"]] - {NeedCause.OVERDUE}]
 
-    page = pages.words("/tasks?calls=1")
-    for address, cause in re.findall(r'href="\?(trouble=([A-Z]+)[^"]*)"', page):
-        found = {each["id"] for each in list_tasks(pages, address)}
-        assert cause == NeedCause.DELIVERY or found == shown[NeedCause(cause)], address
-        shown[NeedCause(cause)] = found
+    for cause in NeedCause:
+        found = {
+            each["id"] for each in list_tasks(pages, list_path(cause, replace(visit(), now=sim.now)).partition("?")[2])
+        }
+        assert cause in {NeedCause.DELIVERY, NeedCause.OVERDUE} or found == shown[cause], cause
+        shown[cause] = shown[cause] if cause == NeedCause.OVERDUE else found
     assert counted == {cause: len(found) for cause, found in shown.items()}
 
-    needy = {task_id for task_id, causes in needs.items() if causes}
-    assert re.search(rf"\b{len(needy)} of them needs? attention", page)
-    assert set(re.findall(r'<tr data-key="([^"]+)"', page)[: len(needy)]) == needy
     common = {each.subject: each.count or 0 for each in sim.app.container.causes.find(None)}  # unregistered handlers
     failing = [group for each in needing if each.cause is NeedCause.FAILED for group in each.groups]
     told = sum(each.count for each in failing if each.count <= common.get(each.handler, 0))

@@ -134,7 +134,7 @@ def test_a_time_that_is_none_is_refused(pages: Pages, address: str) -> None:
         ("retry?status=nonsense", "Input should be 'FAILED' or 'TIMED_OUT'", "runs"),
         ("bulk?action=pause", "No task is chosen: that would mean every task there is. Tick tasks", "tasks"),
         ("bulk?action=explode&owner=ada", "There is no such action on many tasks.", "tasks"),
-        ("bulk?action=pause&q=words", "Tasks that were searched for by words", "tasks"),
+        ("bulk?action=pause&search=words", "Tasks that were searched for by words", "tasks"),
         ("tasks/nope", "See all tasks", "tasks"),
         ("runs?status=nonsense", "See all runs", "runs"),
         ("tasks?page=made-up", "This page of the list is no longer there. Start again at the first page.", "tasks"),

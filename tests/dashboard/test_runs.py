@@ -1,12 +1,16 @@
-"""Runs: what failed comes first, in groups and one by one, and is retried together after a question with the count."""
+"""Runs: what failed comes first, equal failures in one row, and is retried together after a question with the count."""
 
 from __future__ import annotations
 
+import ast
+import html
+import random
 import re
+from collections import Counter
 from itertools import combinations
 
 import pytest
-from tests.dashboard.conftest import NOW, read_hidden, visit
+from tests.dashboard.conftest import read_hidden
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR, MINUTE
 
@@ -28,9 +32,9 @@ def app() -> App:
             raise ConnectionError(f"the host <of> {ctx.task.title} is gone")
         return "done"
 
-    @app.handler("varied", retry=0)
-    def varied(ctx: Context) -> None:
-        raise (LookupError, ArithmeticError, OSError, ValueError, TypeError, EOFError)[int(str(ctx.task.title)[-1])]
+    @app.handler("same", retry=0)
+    def same(ctx: Context) -> None:
+        raise KeyError(str(ctx.task.title))
 
     @app.handler("calls", retry=0)
     def calls(ctx: Context) -> None:
@@ -39,10 +43,11 @@ def app() -> App:
     return app
 
 
-def run(pages: Pages, app: App, count: int, owner: str = "ada", handler: str = "load") -> None:
+def run(pages: Pages, app: App, count: int, owner: str = "ada", handler: str = "load", title: str = "") -> None:
     at = pages.sim.now
     for number in range(count):
-        app.create(owner=owner, title=f"{handler} {owner} {number}", handler=handler, schedule=Schedule.once(at))
+        named = title or f"{handler} {owner} {number}"
+        app.create(owner=owner, title=named, handler=handler, schedule=Schedule.once(at))
     pages.sim.advance(2 * MINUTE)
 
 
@@ -50,31 +55,74 @@ def list_rows(text: str) -> list[str]:
     return re.findall(r'<tr data-key="([^"/]+/[^"]+)"', text)
 
 
-def test_the_last_hour_is_shown_with_what_failed_first(pages: Pages, app: App) -> None:
-    """In a group with its count, and one by one; earlier ones only if they are asked for; each role sees its own."""
+def test_failures_are_counted_and_each_role_sees_its_own(pages: Pages, app: App) -> None:
+    """In a window of time, with what failed first. Without a window no index has the number, and none is made up."""
     run(pages, app, 2)
     pages.sim.advance(3 * HOUR)
     run(pages, app, 3)
     run(pages, app, 1, owner="bob")
     for who, count in (("admin", 4), ("viewer", 4), ("ada", 3), ("bob", 1)):
-        text = pages.words("/runs", who)
-        assert f"{count} {'run' if count == 1 else 'runs'} failed of what was due in the last hour" in text
+        text = pages.words("/runs?within=PT1H", who)
+        assert f"<h1>Runs</h1><p>{count} failed.</p>" in text
         assert len(list_rows(text)) == count
-        assert "ConnectionError" in text
-        assert "the host <of> load" in text
-        assert ('name="all"' in text) == (who != "viewer")
-    assert "6 runs failed of what was due in the last day" in pages.words("/runs?within=P1D")
-    assert "Nothing failed of what was due in the last 15 minutes" in pages.words("/runs?within=PT15M&handler=other")
+        assert "ConnectionError: the host <of> load" in text
+        assert ('name="all"' in text) == (who == "admin" or who in {"ada", "bob"})
+    assert "<p>6 failed.</p>" in pages.words("/runs?within=P1D&outcome=failed")
+    assert "<p>Nothing matches.</p>" in pages.words("/runs?within=PT15M&handler=other")
+    text = pages.read("/runs")
+    assert "<h1>Runs</h1><p></p>" in text
+    assert [number for number, *_ in read_folds(text)] == ["2", "2"]
 
 
-def test_many_kinds_of_failures_leave_room_for_the_runs(pages: Pages, app: App) -> None:
-    """All are there, and most are folded, so that the list of runs begins on the first screen."""
-    run(pages, app, 6, handler="varied")
-    groups = pages.words("/runs").partition('<table class="list">')[0]
-    shown, _, folded = groups.partition('<details class="rest">')
-    assert 0 < shown.count("latest run</a>") < 4
-    assert shown.count("latest run</a>") + folded.count("latest run</a>") == 6
-    assert f"{folded.count('latest run</a>')} more kinds of failures" in folded
+def read_folds(text: str) -> list[tuple[str, str, str, str]]:
+    """Return the rows that stand for several runs: their number, error, address, and all of the row."""
+    rows = re.findall(r"<tr data-key.*?</tr>", text, re.DOTALL)
+    found = [(re.search(r'<a href="(\?[^"]*)"[^>]*>((?:at least )?\d+) runs?: ([^<]*)<', each), each) for each in rows]
+    return [(match[2], match[3], match[1], each) for match, each in found if match]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_failures_are_one_row_with_their_number(pages: Pages, app: App, seed: int) -> None:
+    """None is lost, however they are mixed: the row names each of them, and its link leads to all of them."""
+    chance = random.Random(seed)  # noqa: S311 - the same runs in each test
+    wanted: Counter[str] = Counter()
+    for number in range(30):
+        kind = chance.choice(["total", "x" * 200, "<b>&amp;%'\"", "total " + "y" * 300])
+        wanted[kind] += 1
+        at = pages.sim.now + number * MINUTE
+        app.create(owner="ada", title=kind, handler="same", schedule=Schedule.once(at))
+    run(pages, app, 3)
+    pages.sim.advance(HOUR)
+    text = pages.read("/runs")
+    folds = read_folds(text)
+    assert len(list_rows(text)) == len([kind for kind in wanted if wanted[kind]]) + 3
+    for number, error, address, row in folds:
+        kind = ast.literal_eval(html.unescape(error).removeprefix("KeyError: "))
+        assert int(number) == wanted[kind]
+        assert row.count("/executions/") == wanted[kind]
+        linked = pages.rows(f"/runs{html.unescape(address)}")
+        assert wanted[kind] <= len(linked)
+        retried = re.search(r'href="[^"]*/(retry\?[^"]+)"', row)
+        assert retried
+        assert f"Retry {len(linked)} runs?" in pages.words("/" + html.unescape(retried[1]))
+        assert html.unescape(row).count("Retry them") == 1
+    assert not read_folds(pages.read("/runs?handler=load"))
+    assert "Retry them" not in pages.read("/runs", "viewer")
+    assert read_folds(pages.read("/runs", "bob")) == []
+
+
+def test_a_number_that_the_page_has_cut_says_so(pages: Pages, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be more of them before a page or after it, but not after what has not failed: failures come first."""
+    monkeypatch.setattr(runs_view, "PAGE_SIZE", 5)
+    run(pages, app, 8, handler="same", title="total")
+    IS_MENDED.append(True)
+    run(pages, app, 8)
+    text = pages.read("/runs")
+    assert [number for number, *_ in read_folds(text)] == ["at least 5"]
+    further = re.findall(r'href="(\?[^"]*page=[^"]+)"[^>]*>Next', text)[0]
+    assert [number for number, *_ in read_folds(pages.read(f"/runs{html.unescape(further)}"))] == ["at least 3"]
+    monkeypatch.setattr(runs_view, "PAGE_SIZE", 9)
+    assert [number for number, *_ in read_folds(pages.read("/runs"))] == ["8"]
 
 
 def test_calls_fold_under_who_made_them(pages: Pages, app: App) -> None:
@@ -105,7 +153,7 @@ def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) 
     pages.sim.advance(MINUTE)
     path = answer.headers["Location"].lstrip(".").partition("?")[0]
     assert re.search(r"Tried again</dt><dd>23<", pages.words(path))
-    assert "2 runs failed of what was due in the last hour" in pages.words("/runs")
+    assert "<p>2 failed, 24 succeeded.</p>" in pages.words("/runs?within=PT1H"), "and what retried them"
 
 
 def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> None:
@@ -127,7 +175,7 @@ def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> N
 
 
 @pytest.mark.parametrize(
-    "query", ["", "status=failed", "status=succeeded", "outcome=ran", "outcome=skipped", "calls=1"]
+    "query", ["", "status=failed", "status=succeeded", "outcome=ran", "outcome=skipped", "calls=true"]
 )
 def test_ticked_runs_are_retried_where_any_can_be_ticked(pages: Pages, app: App, query: str) -> None:
     """No button stands above a list without a box, and none is missing above one with boxes."""
@@ -137,51 +185,7 @@ def test_ticked_runs_are_retried_where_any_can_be_ticked(pages: Pages, app: App,
     for who in ("admin", "viewer"):
         text = pages.words(f"/runs?{query}", who)
         assert ("Retry the ticked" in text) == ('name="pick"' in text)
-    assert ('name="pick"' in pages.words(f"/runs?{query}")) == (query in {"", "status=failed", "calls=1"})
-
-
-def test_of_many_owners_those_with_most_failures_are_named(pages: Pages, app: App) -> None:
-    """The others unfold, and none is lost."""
-    for number in range(10):
-        run(pages, app, 1 + number % 3, owner=f"owner-{number}")
-    text = pages.words("/runs?within=any")
-    line, others = re.findall(
-        r"Failed by owner, the most first: (.*?)</p>.*?<p class=\"row\">(.*?)</p>", text, re.DOTALL
-    )[0]
-    named, rest = (re.findall(r">(owner-\d) \((\d)\)<", part) for part in (line, others))
-    assert len(named) == 8
-    assert sorted(named + rest) == [(f"owner-{number}", str(1 + number % 3)) for number in range(10)]
-    assert min(count for _, count in named) >= max(count for _, count in rest)
-    assert "2 more owners with failures" in text
-
-
-def test_a_group_of_which_not_all_was_looked_at_has_the_number_of_its_handler() -> None:
-    """The store has counted that one exactly. Where it has not, no number is made up."""
-    sample = {
-        "error": "ValueError: no",
-        "taskId": "t",
-        "executionId": "e",
-        "owner": "ada",
-        "scheduledFor": NOW.isoformat(),
-    }
-    group = {"handler": "tick", "type": "ValueError", "place": "", "count": 20, "isAtLeast": True, "tasks": 7}
-    group |= {"sample": sample, "first": NOW.isoformat(), "last": NOW.isoformat()}
-    counted = {
-        "count": 1045,
-        "groups": [group],
-        "handlers": [{"name": "tick", "count": 1045, "first": NOW.isoformat()}],
-    }
-
-    def show(failures: dict[str, object], name: str = "number", **filters: str) -> str:
-        answer = {"executions": [], "failures": failures, "filters": filters}
-        return str(runs_view.build(answer, visit())["groups"][0][name])
-
-    assert show(counted) == "at least 20 of 1,045"
-    assert show({**counted, "handlers": None}, handler="tick") == "at least 20 of 1,045"
-    assert show({**counted, "handlers": None, "isAtLeast": True}, handler="tick") == "at least 20"
-    assert show({**counted, "groups": [{**group, "isAtLeast": False}]}) == "20"
-    assert show(counted, "title") == "tick: no", "many errors have the same type"
-    assert show({**counted, "groups": [{**group, "handler": None}]}, "title") == "no"
+    assert ('name="pick"' in pages.words(f"/runs?{query}")) == (query in {"", "status=failed", "calls=true"})
 
 
 def test_any_two_filters_have_a_page(pages: Pages, app: App) -> None:

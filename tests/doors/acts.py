@@ -240,7 +240,6 @@ READS_OF_LISTS: Final = (
             ("find_executions", {}),
             ("count_executions", {"from": "2027-01-01T00:00:00Z", "until": "2027-01-05T00:00:00Z"}),
             ("count_occurrences", {"from": "2027-01-01T00:00:00Z", "until": "2027-01-05T00:00:00Z"}),
-            ("summarize_failures", {}),
             ("list_occurrences", {"until": "2027-01-05T00:00:00Z"}),
             ("list_queues", {}),
             ("list_queued_tasks", {}),

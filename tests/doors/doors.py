@@ -552,7 +552,6 @@ PAGES: Final[dict[str, str]] = {
     "get_execution": "/tasks/{task}/executions/{execution}",
     "list_tasks": "/tasks",
     "find_executions": "/runs",
-    "summarize_failures": "/runs",
     "list_occurrences": "/due",
     "count_executions": "/calendar",
     "count_occurrences": "/calendar",

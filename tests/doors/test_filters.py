@@ -53,7 +53,6 @@ DOORS: dict[str, tuple[Any, Ask]] = {
     "Client.tasks": (TaskConditions, lambda _, client, given: [*client.tasks(**given)]),
     "Client.find_executions": (ExecutionFields, lambda _, client, given: [*client.find_executions(**given)]),
     "Client.executions": (RunConditions, lambda _, client, given: [*client.executions("t", **given)]),
-    "Client.summarize_failures": (ExecutionFields, lambda _, client, given: client.summarize_failures(**given)),
     "Client.batch_change": (TaskFilter, lambda _, client, given: client.batch_change("PAUSE", **given)),
     "Client.count_retries": (RetryFilter, lambda _, client, given: client.count_retries(**given)),
 }
@@ -153,7 +152,7 @@ def call_tool(world: World, given: dict[str, Any]) -> None:
 
 GIVEN: tuple[tuple[str, object], ...] = (("nope", 1), ("status", "nope"), ("dueFrom", "soon"), ("from", "soon"))
 """A filter that there is nowhere, and some of another type. Where one of these is not known, it is refused as well."""
-LISTS = ("tasks", "executions", "executions/failures", "executions/counts", "occurrences", "occurrences/counts")
+LISTS = ("tasks", "executions", "executions/counts", "occurrences", "occurrences/counts")
 PAGES = ("tasks?", "tasks.csv?", "runs?", "runs.csv?", "due?", "calendar?", "audit?", "bulk?action=pause&", "retry?")
 OTHER_DOORS: dict[str, Give] = {
     **{path: ask_http(path) for path in LISTS},

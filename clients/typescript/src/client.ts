@@ -205,11 +205,6 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     return this.#list("/v1/executions", "executions", filters, options);
   }
 
-  /** Sum up what failed: how many, and which in the same way at the same place. */
-  summarizeFailures(filters: api.SummarizeFailuresQuery = {}, options?: RequestOptions): Promise<api.FailureSummary> {
-    return this.#get("/v1/executions/failures", filters, options);
-  }
-
   /** Count the failed executions that `batchRetry` would retry now, and name the first ten. */
   countRetries(filter: api.ExecutionRetryFilter, options: RequestOptions = {}): Promise<api.RetryCount> {
     return this.#post("/v1/executions/batchRetry", { filter, dryRun: true }, options, undefined, true);

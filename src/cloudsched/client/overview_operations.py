@@ -11,7 +11,6 @@ from pydantic.alias_generators import to_camel
 from cloudsched.client.filters import (
     AuditFilters,
     BatchFilters,
-    ExecutionFilters,
     KindOfExecution,
     OccurrenceFilters,
     RetryFilters,
@@ -41,7 +40,6 @@ from cloudsched.domain.responses.overview_responses import (
     DispatchQueue,
     DispatchQueueList,
     ExecutionCounts,
-    FailureSummary,
     HandlerInfo,
     LockDetails,
     OverviewCounts,
@@ -244,14 +242,6 @@ class OverviewOperations:
         >>> restored = client.restore(stopped.id)
         """
         return _start_batch({"action": "RESUME", "filter": {"pauseId": pause_id}}, idempotency_key)
-
-    @operation
-    def summarize_failures(self, /, **filters: Unpack[ExecutionFilters]) -> Flow[FailureSummary]:
-        """Return the number of matching executions that failed, grouped by the type of error and its place.
-
-        The filters are those of `find_executions`. Only the latest 500 failures are read.
-        """
-        return fetch("a summary", FailureSummary, "GET", "/v1/executions/failures", query=to_query(filters))
 
     @operation
     def count_retries(self, /, **filters: Unpack[RetryFilters]) -> Flow[RetryCount]:

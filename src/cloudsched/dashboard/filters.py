@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from cloudsched.dashboard.local_instants import read_instant, write_notes
+from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import write_duration
 from cloudsched.domain.documents.category import Category
@@ -46,7 +46,10 @@ class Filter:
         """Return its value in an address as the API takes it, or an empty string. Raises InvalidInput."""
         text = visit.query.get(self.name, "").strip()
         if self.kind == "instant":
-            return read_instant(text, visit.zone).iso
+            found = read_instant(text, visit.zone)
+            if text and not found.iso:
+                raise InvalidInput(self.name, f"is no time: “{text[:40]}”", "Write it as in 2027-03-27T09:00.")
+            return found.iso
         known = next((each for each in self.choices if each.casefold() == text.casefold()), None)
         if text and known is None and self.kind == "choice":
             hint = f"Choose one of {', '.join(filter(None, self.choices))}."
@@ -88,7 +91,7 @@ LABEL: Final = Filter("label", "Label", hint="team=shop")
 CATEGORY: Final = Filter("category", "Category", "choice", _offer(CATEGORIES))
 SINCE: Final = Filter("from", "From", "instant")
 UNTIL: Final = Filter("until", "Before", "instant")
-CALLS: Final = Filter("calls", "Calls", "choice", {"": "Hidden", "TRUE": "Shown"})
+CALLS: Final = Filter("calls", "Calls", "choice", {"": "Hidden", "true": "Shown"})
 
 TASKS: Final = (
     Filter("status", "Status", "choice", _offer({each: show_status(each).word for each in TaskStatus})),
@@ -96,7 +99,7 @@ TASKS: Final = (
     OWNER,
     LABEL,
     CATEGORY,
-    Filter("search", "Words", hint="payload.about=sales"),
+    Filter("search", "Words", has_field=False),
     Filter("orderBy", "Order", "choice", {"": "Newest", "nextExecutionTime": "Due soonest"}),
     CALLS,
     Filter("dueFrom", "Due from", "instant", has_field=False),
@@ -126,6 +129,8 @@ CHANGES: Final = (
     SINCE,
     UNTIL,
 )
+TASK_FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUntil")
+"""The filters that choose the tasks of a change of many."""
 DELIVERIES: Final = (
     OWNER,
     Filter("channel", "Channel", "choice", _offer({each: each.capitalize() for each in ("WEB", *SENDER_NAMES)})),
@@ -157,6 +162,18 @@ def find_window(found: Mapping[str, str]) -> timedelta | None:
     if found.keys() & {"from", "until"} or "within" not in found:
         return None
     return WINDOWS[found["within"]][1]
+
+
+def find_length(window: str, known: Iterable[str]) -> timedelta:
+    """Return how long a window of time is. Raises InvalidInput if it is not among the known ones."""
+    if window not in known:
+        raise InvalidInput("within", f"is no window of time: “{window[:40]}”", f"Give one of {', '.join(known)}.")
+    return WINDOWS[window][1]
+
+
+def read_entered(visit: Visit) -> dict[str, EnteredInstant]:
+    """Return the bounds that were entered, as the API takes them and as their fields show them."""
+    return {name: read_instant(visit.query.get(name, ""), visit.zone) for name in ("from", "until")}
 
 
 def show_filters(visit: Visit, filters: Iterable[Filter]) -> Json:

@@ -11,7 +11,7 @@ from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.engine.tasks import batch_changes
 
-RETRY, FAILURES = "/v1/executions/batchRetry", "/v1/executions/failures"
+RETRY = "/v1/executions/batchRetry"
 IS_MENDED: list[bool] = []
 
 
@@ -47,7 +47,7 @@ def run(roles: RoleHarness, owner: str, handler: str, count: int = 1) -> None:
     roles.sim.advance(MINUTE)
 
 
-def find(roles: RoleHarness, who: str, path: str = FAILURES) -> Any:  # noqa: ANN401 - JSON
+def find(roles: RoleHarness, who: str, path: str) -> Any:  # noqa: ANN401 - JSON
     answer = roles.ask(who, "GET", path)
     assert answer.status_code == 200, answer.text
     return answer.json
@@ -65,24 +65,6 @@ def retry(roles: RoleHarness, who: str, **chosen: Any) -> dict[str, Any]:
     roles.sim.advance(MINUTE)
     (execution,) = find(roles, who, f"/v1/tasks/{task['id']}/executions")["executions"]
     return dict(execution["content"])
-
-
-def test_failures_are_grouped_by_error_and_place(roles: RoleHarness) -> None:
-    """The rarest first, with how many, of how many tasks, first and last, and a sample; each caller sees their own."""
-    run(roles, "ada", "load", 3)
-    run(roles, "bob", "parse", 2)
-    shown = find(roles, "viewer")
-    assert (shown["count"], shown["isAtLeast"]) == (5, False)
-    second, first = shown["groups"]
-    assert (first["type"], first["count"], first["tasks"]) == ("ConnectionError", 3, 3)
-    assert first["place"].endswith(" in load")
-    assert first["place"].startswith("test_batch_retry.py:")
-    assert first["sample"]["error"].startswith("ConnectionError: the host of load")
-    assert first["first"] <= first["last"]
-    assert second["type"] == "ValueError"
-    assert find(roles, "bob")["count"] == 2
-    assert roles.ask("bob", "GET", f"{FAILURES}?owner=ada").status_code == 403
-    assert [each["type"] for each in find(roles, "admin", f"{FAILURES}?error=JSON")["groups"]] == ["ValueError"]
 
 
 def test_what_no_index_has_is_looked_for_page_by_page(roles: RoleHarness) -> None:
@@ -127,7 +109,8 @@ def test_a_retry_names_the_first_ten_and_the_count_then_retries_all(roles: RoleH
     assert retry(roles, "admin", errorType="ConnectionError") == {
         "changed": 23, "skipped": 0, "refused": 0, "refusals": [],
     }  # fmt: skip
-    assert [each["type"] for each in find(roles, "admin")["groups"]] == ["ValueError"]
+    failed = find(roles, "admin", "/v1/executions?outcome=FAILED")["executions"]
+    assert {each["error"]["type"] for each in failed} == {"ValueError"}
     assert ask(roles, "admin", dry=True, errorType="ConnectionError")["count"]["value"] == 0
 
 

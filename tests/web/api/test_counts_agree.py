@@ -15,7 +15,6 @@ from cloudsched import App
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.run_counts import RunCounts, count_runs
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.queries import overview
 from cloudsched.engine.queries.execution_search import find_executions
 from cloudsched.testing import Simulation
 
@@ -46,7 +45,7 @@ def add_up(parts: list[dict[str, Any]]) -> RunCounts:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_number_is_that_of_the_records(call: Call, sim: Simulation, seed: int) -> None:
-    """The overview, counts by day and hour, failures by handler and owner, lists by outcome, and usage."""
+    """The overview, counts by day and hour, lists by outcome, and usage."""
     begin = sim.now
     live(sim, random.Random(seed))  # noqa: S311 - the same tasks in each run
     end = sim.now + HOUR
@@ -62,10 +61,6 @@ def test_every_number_is_that_of_the_records(call: Call, sim: Simulation, seed: 
     for owner in OWNERS:
         mine = ask(call, "/v1/executions/counts", **span, owner=owner)["parts"]
         assert add_up(mine) == count_runs(each for each in records if each.owner == owner)
-
-    failures = ask(call, "/v1/executions/failures", **span, calls="false")
-    assert failures["count"] == expected.failed
-    assert sum(each["count"] for each in failures["groups"]) == expected.failed
 
     sim.app.container.many_tasks.overview.forget()
     for hour in ask(call, "/v1/overview")["hours"]:
@@ -88,20 +83,6 @@ def test_every_number_is_that_of_the_records(call: Call, sim: Simulation, seed: 
     used = ask(call, "/v1/usage")["total"]["executions"]
     started = [each for each in records if each.started_at is not None]
     assert used == len(started)
-
-
-@pytest.mark.parametrize("filters", [{"status": "FAILED"}, {"owner": "ada", "status": "FAILED"}])
-def test_more_failures_than_are_looked_at_are_counted(
-    call: Call, sim: Simulation, monkeypatch: pytest.MonkeyPatch, filters: dict[str, str]
-) -> None:
-    """With filters too, and without those that timed out where the status is FAILED."""
-    live(sim, random.Random(1))  # noqa: S311 - the same tasks in each run
-    monkeypatch.setattr(overview, "MAX_FAILURES", 2)
-    records = [each for each in list_all(sim, ExecutionQuery()) if each.called_by is None and each.status == "FAILED"]
-    wanted = [each for each in records if filters.get("owner") in {None, each.owner}]
-    assert len(wanted) > 2, "hardly anything was tried"
-    found = ask(call, "/v1/executions/failures", **filters, calls="false")
-    assert (found["count"], found.get("isAtLeast", False)) == (len(wanted), False)
 
 
 def ask(call: Call, path: str, **query: str) -> dict[str, Any]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.filters import write_filter
+from cloudsched.dashboard.filters import read_entered, write_filter
 from cloudsched.dashboard.local_instants import write_notes
 from cloudsched.dashboard.times import parse_instant
-from cloudsched.dashboard.views.runs import read_entered
 from cloudsched.dashboard.views.task_history import build_entry, read_actor
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.verbs import Action

@@ -9,12 +9,12 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, read_filters
 from cloudsched.dashboard.forms.fields import Again, Submitted, read_key
 from cloudsched.dashboard.forms.problems import describe_problem
 from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.views.actions import list_filters
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
-from cloudsched.dashboard.views.task_filters import CATEGORY, TASK_FILTERS, read_task_filters
 from cloudsched.dashboard.visit import require_known
 from cloudsched.dashboard.words import write_count
 from cloudsched.domain.any_case import to_upper_snake
@@ -31,16 +31,16 @@ _ALONE: Final = ("ids", "pauseId")
 """What chooses tasks without the filters of the list: their ids, or the action that has paused or resumed them."""
 PICK: Final = "pick"
 """The field that names executions one by one, each as ``task/execution``."""
-PARAMETERS: Final = ("action", *_ALONE, *TASK_FILTERS, CATEGORY, "q")
+PARAMETERS: Final = ("action", *_ALONE, *TASK_FILTERS, "category", "search")
 RETRY_PARAMETERS: Final = (PICK, "all", "only", *RETRY_FILTERS)
 _OF_FORM: Final = ("count", "typed", "key", "pauseUntil")
 
 
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API which tasks would be changed."""
-    filters, words = read_task_filters(visit)
+    filters = read_filters(visit, TASKS)
     alone = {name: visit.query[name] for name in _ALONE if visit.query.get(name)}
-    if words and not alone:
+    if not alone and not filters.keys() <= {*TASK_FILTERS}:
         problem = "Tasks that were searched for by words or by category cannot be changed all at once."
         raise InvalidInput("", problem, "Tick them, or filter by status, handler, owner or label.")
     return _preview(api, alone or filters, visit.query.get("action", ""))

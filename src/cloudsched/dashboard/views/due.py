@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.charts.run_bars import read_count
-from cloudsched.dashboard.filters import write_filter
+from cloudsched.dashboard.filters import WINDOWS, find_length, read_entered, write_filter
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.causes import explain_unregistered, name_unregistered
-from cloudsched.dashboard.views.runs import WINDOWS, find_length, read_entered
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.responses.count import Count

@@ -341,50 +341,6 @@ class RetryCount(ApiResponse):
     """The first ten, the latest first."""
 
 
-class FailureCount(ApiResponse):
-    """The failures of one handler or owner."""
-
-    name: str
-    count: int = Field(ge=1)
-    first: AwareDatetime
-    """The instant that the earliest of them was scheduled for."""
-
-
-class FailureGroup(ApiResponse):
-    """Executions of a handler that failed with the same type of error at the same place."""
-
-    handler: str | None = None
-    type: str
-    """The error's type, or the status if there is no error."""
-    place: str
-    """The innermost line of the traceback, as ``file.py:12 in name``. Empty if there is none."""
-    count: int = Field(ge=1)
-    is_at_least: bool = False
-    """True if there may be more, because only the latest of the handler were looked at."""
-    tasks: int = Field(ge=1)
-    """The number of tasks that they belong to."""
-    first: AwareDatetime
-    """The instant that the earliest was scheduled for."""
-    last: AwareDatetime
-    sample: FailedExecution
-    """The latest of them."""
-
-
-class FailureSummary(ApiResponse):
-    """The failures among the matching executions."""
-
-    count: int = Field(ge=0)
-    is_at_least: bool = False
-    """True if there may be more, because only the latest were looked at."""
-    groups: tuple[FailureGroup, ...]
-    """The rarest first, at most 200."""
-    handlers: tuple[FailureCount, ...] | None = None
-    """All of them by handler, the rarest first. None if the filters have no index to count by: it takes `calls=false`,
-    and perhaps `owner`, `from` and `until`."""
-    owners: tuple[FailureCount, ...] | None = None
-    """All of them by owner, likewise."""
-
-
 class FoundTask(ApiResponse):
     """A task that a text names."""
 

@@ -1,23 +1,20 @@
-"""Counts of tasks by status, of open and ended work, how late things start, and groups of failures."""
+"""Counts of tasks by status, of open and ended work, how late things start."""
 
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, TypeAlias
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution
+from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution
 from cloudsched.domain.documents.run_counts import PartLength
 from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
 from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import (
     ExecutionCounts,
     FailedExecution,
-    FailureGroup,
-    FailureSummary,
     LateStart,
     NeedCount,
     NeedGroup,
@@ -26,8 +23,7 @@ from cloudsched.domain.responses.overview_responses import (
 )
 from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, GIVES_UP_SOON, find_unstarted, is_late
 from cloudsched.engine.concurrency.fork_safety import make_lock
-from cloudsched.engine.ports.search import MAX_GROUPED, ExecutionQuery, SearchStore, TaskQuery
-from cloudsched.engine.queries.execution_search import WITHOUT_CALLS, ExecutionFilter, list_failures
+from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.time_parts import split_time
 
 if TYPE_CHECKING:
@@ -260,47 +256,6 @@ def _to_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> tuple[P
     )
 
 
-MAX_FAILURES: Final = 500
-"""The most failures that are looked at, the latest: a read for each, and for each that is passed over."""
-_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
-_FOLDERS: Final = re.compile(r"^.*[\\/]")
-_FRAME: Final = re.compile(r'^\s*File "([^"\n]+)", line (\d+), in (\S+)', re.MULTILINE)
-
-
-def summarize_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> FailureSummary:
-    """Return the failures among the matching executions in groups, of many only the latest of each handler."""
-    failures, is_cut = list_failures(search, query, only, MAX_FAILURES)
-    cut = {each.handler for each in failures if is_cut}
-    count = count_failures(search, query, only) if is_cut else None
-    return FailureSummary(
-        count=len(failures) if count is None else count,
-        is_at_least=is_cut and count is None,
-        groups=_group(failures, cut),
-    )
-
-
-def _list_others(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> list[Execution] | None:
-    """Return the failures of other statuses than the query's, if it has one. None if there are too many."""
-    found: list[Execution] = []
-    for status in () if query.status is None else FAILURE_STATUSES - {query.status}:
-        others, is_cut = list_failures(search, replace(query, status=status), only, MAX_FAILURES)
-        if is_cut:
-            return None
-        found += others
-    return found
-
-
-def count_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> int | None:
-    """Return the number of failures, if an index has it: of those of one status, all without those of the other."""
-    whole = replace(query, status=None, outcome=None, since=None, until=None)
-    if only != WITHOUT_CALLS or whole.looked_for:
-        return None
-    edges = (query.since or _EARLIEST, query.until or _LATEST)
-    others = _list_others(search, query, only)
-    return None if others is None else sum(each.failed for each in search.count_runs(whole, edges)) - len(others)
-
-
 def name_failure(execution: Execution) -> FailedExecution:
     """Return an execution that failed as lists name it."""
     error = execution.error
@@ -312,45 +267,3 @@ def name_failure(execution: Execution) -> FailedExecution:
         scheduled_for=execution.scheduled_for,
         error=execution.status.value if error is None else f"{error.type}: {error.message}",
     )
-
-
-def find_place(execution: Execution) -> str:
-    """Return where an execution failed, as ``file.py:12 in name``, or an empty string if that is unknown."""
-    error = execution.error
-    if error is None or error.traceback is None:
-        frames = []
-    else:
-        frames = _FRAME.findall(error.traceback)
-    if not frames:
-        return ""
-    file, line, name = frames[-1]
-    return f"{_FOLDERS.sub('', file)}:{line} in {name}"
-
-
-def _group(failures: Sequence[Execution], cut: Collection[str | None]) -> tuple[FailureGroup, ...]:
-    """Return failures in groups, the rarest first. Of the handlers in `cut` there are more."""
-    groups: dict[tuple[str | None, str, str], list[Execution]] = {}
-    for each in failures:
-        if each.error is None:
-            kind = each.status.value
-        else:
-            kind = each.error.type
-        groups.setdefault((each.handler, kind, find_place(each)), []).append(each)
-
-    found = []
-    for (handler, kind, place), members in sorted(groups.items(), key=lambda each: len(each[1])):
-        ordered = sorted(members, key=lambda each: each.scheduled_for)
-        found.append(
-            FailureGroup(
-                handler=handler,
-                type=kind,
-                place=place,
-                count=len(members),
-                is_at_least=handler in cut,
-                tasks=len({each.task_id for each in members}),
-                first=ordered[0].scheduled_for,
-                last=ordered[-1].scheduled_for,
-                sample=name_failure(ordered[-1]),
-            )
-        )
-    return tuple(found[:MAX_GROUPED])

@@ -22,7 +22,6 @@ from cloudsched.engine.queries.execution_search import (
 from cloudsched.engine.queries.execution_search import list_executions as list_task_executions
 from cloudsched.engine.queries.occurrences import list_occurrences as list_coming
 from cloudsched.engine.queries.overview import count_by_time
-from cloudsched.engine.queries.overview import summarize_failures as sum_up_failures
 from cloudsched.engine.queries.time_parts import split_time
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.web.api import request_bodies as bodies
@@ -184,26 +183,6 @@ def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Respon
     search = call.app.container.store.search
     wanted = query.to_execution_query(owner)
     found = count_by_time(search, wanted, query.since, query.until, zone, query.per)
-    return json_response(found.to_wire())
-
-
-@operation(
-    "GET",
-    "/v1/executions/failures",
-    "Executions",
-    query=bodies.ExecutionFilterQuery,
-    response_schema="FailureSummary",
-)
-def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Response:
-    """Summarize the failures among matching executions: their number, and groups of them.
-
-    A group has the same handler and type of error at the same place. The filters are those of the list. The latest
-    500 failures are read, with one read for each, and 20 of each handler that has few among these. With
-    `calls=false` and no other filter than `owner`, `from` and `until`, all are counted by handler and by owner.
-    """
-    owner = call.caller.resolve_listed_owner(query.owner)
-    search = call.app.container.store.search
-    found = sum_up_failures(search, query.to_execution_query(owner), query.to_execution_filter())
     return json_response(found.to_wire())
 
 

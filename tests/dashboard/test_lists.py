@@ -117,7 +117,7 @@ def read_search_form(text: str) -> dict[str, str]:
         ("/tasks", {"trouble": "WAITING", "troubleUntil": "2027-01-09T00:00:00+00:00"}),
         ("/tasks", {"dueUntil": "2027-01-09T00:00:00+00:00", "search": "<b>"}),
         ("/audit", {"owner": "ada", "tz": "Europe/Paris"}),
-        ("/usage", {"by": "handler", "sort": "-dollars", "month": "2027-01", "tz": "Europe/Paris"}),
+        ("/usage", {"by": "handler", "owner": "ada", "month": "2027-01", "tz": "Europe/Paris"}),
         ("/decisions", {"owner": "ada", "tz": "Europe/Paris"}),
         ("/tasks/one", {"runStatus": "FAILED", "on": "2027-01-01", "tz": "Europe/Paris"}),
     ],

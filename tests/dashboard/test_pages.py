@@ -40,7 +40,7 @@ ADDRESSES = (
     "/deliveries",
     "/people/ada",
     "/usage",
-    "/usage?by=handler&sort=dollars",
+    "/usage?by=handler",
     "/search?q=report",
     "/search",
     "/actions",

@@ -50,7 +50,7 @@ def test_whoever_the_list_of_changes_names_can_be_asked_for_by_that_name(ui: str
     shown = re.compile('<td class="wide"><code>([^<]+)</code>')
     page, none = get(ui + "/audit").text, get(ui + "/audit", by="nobody-like-it").text
     assert "Created" in page
-    assert "Deployment of" not in none
+    assert "Deployment:" not in none
     assert "No changes match." in none
     names = {*shown.findall(page)}
     assert say_subject(ANONYMOUS) in names
@@ -67,9 +67,9 @@ def test_a_tasks_owner_leads_to_their_page(ui: str) -> None:
 def test_without_a_filter_nothing_fails_to_match() -> None:
     """What nobody has changed yet has no list, whatever is asked for."""
     nothing = {"entries": [], "deployments": [], "isComplete": True}
-    assert audit_view.build(nothing, visit())["sentence"] == "No changes are kept."
-    assert audit_view.build(nothing, visit(owner="ada"))["sentence"] == "No changes are kept."
-    assert audit_view.build(nothing, look(owner="ada"))["sentence"] == "No changes match."
+    assert audit_view.build(nothing, visit())["nothing"] == "No changes are kept."
+    assert audit_view.build(nothing, visit(owner="ada"))["nothing"] == "No changes are kept."
+    assert audit_view.build(nothing, look(owner="ada"))["nothing"] == "No changes match."
 
 
 def test_a_failed_run_stands_beside_a_good_one(ui: str) -> None:

@@ -312,9 +312,10 @@ class Dashboard:
 
 def _find_way_back(endpoint: str) -> tuple[str, str]:
     """Return the path of the list that a page belongs to, and the words of the link to it."""
-    tab = VIEWS[endpoint].tab if endpoint in VIEWS else "Tasks"
+    tab = VIEWS[endpoint].tab if endpoint in VIEWS else ""
+    tab = tab if tab in TABS else "Tasks"
     words = {"Tasks": "See all tasks", "Runs": "See all runs"}
-    return TABS.get(tab, TABS["Tasks"])[0], words.get(tab, f"Back to {tab}")
+    return TABS[tab][0], words.get(tab, f"Back to {tab}")
 
 
 def _find_chosen_zone(request: Request) -> ZoneInfo | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
-from cloudsched.dashboard.filters import read_entered, write_filter
-from cloudsched.dashboard.local_instants import write_notes
+from cloudsched.dashboard.filters import CHANGES, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.task_history import build_entry, read_actor
-from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.verbs import Action
 
 if TYPE_CHECKING:
@@ -17,58 +16,44 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
-PAGE_SIZE: Final = 50
-FILTERS: Final = ("owner", "by", "action")
-PARAMETERS: Final = (*FILTERS, "from", "until", "page")
-WORDS: Final = {each: each.capitalize().replace("_", " ") for each in Action}
+PARAMETERS: Final = name_parameters(CHANGES)
+_DEPLOYED: Final = "DEPLOYED"
 
 
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     """Return the list of the API that the view shows a page of, and its filters."""
-    wanted = {name: visit.query.get(name, "").strip() for name in FILTERS}
-    bounds = {name: each.iso for name, each in read_entered(visit).items()}
-    return "/v1/audit", {**wanted, "by": read_actor(wanted["by"]), "action": wanted["action"].upper(), **bounds}
+    asked = read_filters(visit, CHANGES)
+    return "/v1/audit", {**asked, "by": read_actor(asked.get("by", ""))}
 
 
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for a page of the actions, and for the deployments."""
     path, wanted = list_rows(visit)
-    answer = api.get(path, **wanted, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    answer = api.get(path, **wanted, pageSize=50, pageToken=visit.query.get("page"))
     deployments: list[Json] = []
-    if not any(wanted[name] for name in FILTERS):
+    if not any(wanted.get(name) for name in ("owner", "by", "action")):
         deployments = ((api.find("/v1/overview") or {}).get("sweep") or {}).get("deployments", [])
     return {**answer, "deployments": deployments}
 
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the list of changes shows."""
-    entered = read_entered(visit)
-    nothing = {"taskId": "", "queue": "", "isDeployment": False}
-    rows = [{**nothing, **build_entry(each, visit)} for each in answer["entries"]]
-    start = entered["from"].iso and parse_instant(entered["from"].iso)
-    end = entered["until"].iso and parse_instant(entered["until"].iso)
-    if answer.get("nextPageToken") and rows:
-        oldest = parse_instant(rows[-1]["at"])
-        start = max(start, oldest) if start else oldest
-    if visit.query.get("page") and rows:
-        newest = parse_instant(rows[0]["at"])
-        end = min(end, newest) if end else newest
-    marks = list_deployments(answer["deployments"], start or None, end or None)
-    rows += [{**each, "isDeployment": True} for each in marks]
-    rows.sort(key=lambda each: parse_instant(each["at"]), reverse=True)
-    asked = {**visit.query, **{name: each.iso for name, each in entered.items()}}
+    asked = read_filters(visit, CHANGES)
+    rows = [{**build_entry(each, visit), "href": _find_href(each)} for each in answer["entries"]]
+    start, end = asked.get("from"), asked.get("until")
+    if rows:  # of the deployments those that are among them
+        start = rows[-1]["at"] if answer.get("nextPageToken") else start
+        end = rows[0]["at"] if visit.query.get("page") else end
+    bounds = (each and parse_instant(each) for each in (start, end))
+    rows += [
+        {**each, "action": _DEPLOYED, "what": "Deployment", "who": "", "title": each["version"], "href": ""}
+        for each in list_deployments(answer["deployments"], *bounds)
+    ]
     return {
-        "sentence": _write_sentence(rows, answer, is_filtered=any(map(visit.query.get, (*FILTERS, "from", "until")))),
-        "rows": rows,
-        "actions": WORDS,
-        "entered": entered,
-        "note": write_notes(*entered.values()),
+        "filters": show_filters(visit, CHANGES),
+        "rows": sorted(rows, key=lambda each: parse_instant(each["at"]), reverse=True),
+        "nothing": "No changes match." if asked else "No changes are kept.",
         "isComplete": answer["isComplete"],
-        "tokens": [
-            (write_filter(name, asked[name], visit), visit.with_query(**{name: None, "page": None}))
-            for name in (*FILTERS, "from", "until")
-            if asked.get(name)
-        ],
         "next": answer.get("nextPageToken"),
     }
 
@@ -85,16 +70,13 @@ def list_deployments(known: list[Json], start: datetime | None, end: datetime | 
     ]
 
 
-def _write_sentence(rows: list[Json], answer: Json, *, is_filtered: bool) -> str:
-    deployments = sum(each["isDeployment"] for each in rows)
-    changes = len(rows) - deployments
-    if not rows and not is_filtered:
-        return "No changes are kept."
-    if not rows:
-        return f"No changes match{only_if(not answer['isComplete'], ' among the tasks that changed last')}."
-    said = join_phrases(
-        only_if(changes, write_count(changes, "change", "changes")),
-        only_if(deployments, write_count(deployments, "deployment", "deployments")),
-        separator=" and ",
-    )
-    return f"{said}{only_if(answer.get('nextPageToken'), ' on this page')}, the latest first."
+def _find_href(entry: Json) -> str:
+    """Return the page of what was changed. Empty if it is gone."""
+    owner = quote(entry.get("owner", ""), safe="")
+    if entry["action"] == Action.DELETED:
+        return ""
+    if entry.get("taskId"):
+        return f"tasks/{entry['taskId']}"
+    if entry.get("queue"):
+        return "queues"
+    return f"people/{owner}" if entry["action"] == Action.CONTACT_VERIFIED else f"usage?owner={owner}"

@@ -26,6 +26,7 @@ class Pages:
 
     def __init__(self, sim: Simulation, keys: dict[str, str], parts: ExitStack) -> None:
         self.sim = sim
+        self.keys = keys
         server = parts.enter_context(WebServer(Request.application(lambda request: serve_api(sim.app, request))))
         server.serve()
         self._browsers = {

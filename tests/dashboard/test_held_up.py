@@ -47,11 +47,10 @@ def test_an_attempt_whose_time_has_passed_names_what_it_waits_for(pages: Pages, 
     run = strand(pages, {"next_attempt_at": due}, {"due_at": due}, **({"wake_at": due} if seems_dead else {}))
     sweep = "The sweep would send another: it seems not to run"
     lost = "its dispatch has not arrived yet. If that was lost, the sweep sends another."
-    for path in ("/", f"/tasks/sync/executions/{run}"):
-        text = pages.text(path)
-        assert "Attempt 2 was due on" in text
-        assert (sweep if seems_dead else lost) in text
-        assert "Attempt 1 failed: ValueError: not yet" in text
+    text = pages.text(f"/tasks/sync/executions/{run}")
+    assert "Attempt 2 was due on" in text
+    assert (sweep if seems_dead else lost) in text
+    assert "Attempt 1 failed: ValueError: not yet" in text
 
 
 def test_a_lease_that_has_ended_is_not_said_to_run_with_an_error(pages: Pages) -> None:
@@ -60,11 +59,9 @@ def test_a_lease_that_has_ended_is_not_said_to_run_with_an_error(pages: Pages) -
     lease = Lease(token_hash="", started_at=until - 5 * MINUTE, until=until)
     record = {"status": ExecutionStatus.RUNNING, "next_attempt_at": None, "lease_until": until}
     run = strand(pages, record, {"lease": lease})
-    for path in ("/", f"/tasks/sync/executions/{run}"):
-        text = pages.text(path)
-        assert "has not reported, and its lease ended on" in text
-        assert "Running with" not in text
-    assert "lease ended 3 h" in pages.text("/")
+    text = pages.text(f"/tasks/sync/executions/{run}")
+    assert "has not reported, and its lease ended on" in text
+    assert "Running with" not in text
 
 
 def test_a_run_that_goes_on_says_how_its_last_attempt_ended(pages: Pages) -> None:

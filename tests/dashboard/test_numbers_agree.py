@@ -14,6 +14,7 @@ from tests.mixed_runs import live, make_mixed_app
 from cloudsched import App
 
 NUMBER: Final = re.compile(r'<a class="number" href="\./([^"]+)">.*?</svg>([^<]*?)</a>', re.DOTALL)
+OF_HOME: Final = re.compile(r'<a href="\./((?:tasks\?status|runs)[^"]+)">(.*?)</a>', re.DOTALL)
 BAR: Final = re.compile(r'<a href="([^"]+)" class="b"[^>]*><title>\S+\s\S+ ([^<]*)</title>')
 
 
@@ -38,12 +39,27 @@ def count_listed(pages: Pages, link: str) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_numbers_of_home_are_those_of_their_lists(pages: Pages, seed: int) -> None:
+    """Of each status of tasks, and of what ran, failed and was skipped in the last hours."""
+    live(pages.sim, random.Random(seed))  # noqa: S311 - the same tasks in each run
+    pages.sim.app.container.many_tasks.overview.forget()
+    numbers = OF_HOME.findall(pages.read("/"))
+    assert len(numbers) > 4, "hardly anything was tried"
+    for link, words in numbers:
+        number = int(re.sub(r"<[^>]+>|\D", "", words))
+        if link.startswith("runs"):
+            assert sum(count_listed(pages, link).values()) == number, link
+        else:
+            assert len(pages.rows(f"/{html.unescape(link)}")) == number, link
+
+
 @pytest.mark.parametrize(
-    "view", ["", "calendar", "calendar?day={day}&tz=Europe/Paris", "calendar?day={next}", "calendar?month={month}"]
+    "view", ["calendar", "calendar?day={day}&tz=Europe/Paris", "calendar?day={next}", "calendar?month={month}"]
 )
 @pytest.mark.parametrize("seed", range(2))
 def test_each_number_and_each_bar_is_that_of_its_list(pages: Pages, seed: int, view: str) -> None:
-    """Of Home and of the calendar: what ran, failed and was skipped, what has not started, and what is due.
+    """Of the calendar: what ran, failed and was skipped, what has not started, and what is due.
 
     The page of the list says the same number, and the bars together are what the first numbers say.
     """

@@ -23,7 +23,8 @@ AMOUNTS: dict[str, Any] = {
     "deletes": 0, "queueOperations": 0, "requests": 0, "dollars": 0,
 }  # fmt: skip
 NOTHING: dict[str, Any] = {
-    "month": "2027-03", "usage": [], "sums": [], "by": "OWNER", "error": "", "total": AMOUNTS, "summedUntil": NOW.isoformat(), "isComplete": True,
+    "month": "2027-03", "usage": [], "sums": [], "by": "OWNER", "error": "", "total": AMOUNTS,
+    "summedUntil": NOW.isoformat(), "isComplete": True,
     "prices": {"read": 0.3, "query": 0}, "budgets": [],
 }  # fmt: skip
 

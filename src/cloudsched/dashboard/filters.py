@@ -15,8 +15,9 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.run_counts import RunOutcome
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.documents.verbs import Action
+from cloudsched.domain.explanation.need_words import NEED_WORDS
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ WINDOWS: Final = {
 _SPANS: Final = _offer({name: words for name, (words, _) in WINDOWS.items()})
 _OUTCOMES: Final = {RunOutcome.RAN: "Succeeded", RunOutcome.FAILED: "Failed", RunOutcome.SKIPPED: "Skipped"}
 
+_TROUBLES: Final = {each: NEED_WORDS[each].chip for each in Trouble if each in NEED_WORDS}
+
 OWNER: Final = Filter("owner", "Owner")
 HANDLER: Final = Filter("handler", "Handler")
 LABEL: Final = Filter("label", "Label", hint="team=shop")
@@ -102,6 +105,8 @@ TASKS: Final = (
     Filter("search", "Words", has_field=False),
     Filter("orderBy", "Order", "choice", {"": "Newest", "nextExecutionTime": "Due soonest"}),
     CALLS,
+    Filter("trouble", "Needs attention", "choice", _TROUBLES, has_field=False),
+    Filter("troubleUntil", "Until", "instant", has_field=False),
     Filter("dueFrom", "Due from", "instant", has_field=False),
     Filter("dueUntil", "Due before", "instant", has_field=False),
 )

@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 2000
 """The number of a payload's characters that are shown."""
-RESUME_QUESTION: Final = (
-    "Its schedule continues from now: runs that were open when it was paused come first. What came due since is "
-    "skipped, and failed runs are not retried."
-)
-"""The question before a task that failures have paused is resumed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,20 @@ Never a shape without its word, never colour alone.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.journal import StepStatus
-from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.explanation.findings import drop_policy
+from cloudsched.domain.documents.task import NeedCause, TaskStatus
+from cloudsched.domain.explanation.findings import drop_policy, say_unknown_handler
+from cloudsched.domain.explanation.need_words import NEED_WORDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 
@@ -96,6 +99,37 @@ OPEN: Final = frozenset(OPEN_STATUSES)
 """The statuses of an open execution."""
 BAD: Final = FAILURE_STATUSES
 """The statuses that lie below the line."""
+
+
+_NEED: Final = {
+    NeedCause.WAITING: _EXECUTION[ExecutionStatus.SUSPENDED],
+    NeedCause.OVERDUE: _EXECUTION[ExecutionStatus.TIMED_OUT],
+    **dict.fromkeys(
+        (NeedCause.QUEUE_PAUSED, NeedCause.BUDGET_USED_UP, NeedCause.PAUSED, NeedCause.HELD), _TASK[TaskStatus.PAUSED]
+    ),
+    NeedCause.NO_WORKER: OFFERED,
+}
+
+
+def show_need(cause: str) -> Status:
+    """Return a cause of what needs attention as it is shown: in the shape of failures if it has no other."""
+    look = _NEED.get(NeedCause(cause)) or _EXECUTION[ExecutionStatus.FAILED]
+    return replace(look, word=NEED_WORDS[cause].chip)
+
+
+def find_unregistered(overview: Json | None) -> dict[str, str]:
+    """Return the handlers of tasks that are not registered, each with the sentence that says so.
+
+    Their occurrences come, and then nothing does the work.
+    """
+    needs = (overview or {}).get("needs", ())
+    unknown = [each["subject"] for each in needs if each["cause"] == NeedCause.UNKNOWN_HANDLER]
+    return {each: say_unknown_handler(each).sentence for each in unknown}
+
+
+def explain_unregistered(row: Json, unregistered: Mapping[str, str]) -> str:
+    """Return why no run of a task can do its work. Empty if one can: workers have code of their own."""
+    return "" if row.get("pull") else unregistered.get(row["handler"], "")
 
 
 def show_status(name: str) -> Status:

@@ -235,6 +235,7 @@ FEATURES: Final = (
         code_checks=("cloudsched.features.pull.code_check:QueueCheck",),
         workers="cloudsched.features.pull.queries:explain_workers",
         conditions="cloudsched.features.pull.queries:find_conditions",
+        causes="cloudsched.features.pull.queries:find_causes",
         records=("cloudsched.features.pull.presence:WorkerPresence",),
         operations=("cloudsched.features.pull.operations", "cloudsched.features.pull.queue_operations"),
         commands=(

@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.delivery_channels import CALLBACKS, PING, Delivery, DeliveryChannel
+from cloudsched.domain.documents.run_counts import LATE
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.notices import LATE, say_late
+from cloudsched.domain.transitions.notices import say_late
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Unreached
 from cloudsched.engine.ports.sender import OutgoingMessage, Recipient, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused

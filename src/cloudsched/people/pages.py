@@ -9,7 +9,6 @@ from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.filters import DELIVERIES, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.forms.fields import Submitted, read_json
 from cloudsched.dashboard.view import View
-from cloudsched.dashboard.views.causes import CAUSES
 from cloudsched.dashboard.views.usage import list_limits
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.task import TaskStatus
@@ -118,24 +117,17 @@ def build_person(answer: Json, visit: Visit) -> Json:
     """Return what the page of one person shows."""
     counts = answer["counts"] or {}
     numbers = counts.get("tasks", {})
+    calm = "Nothing needs attention." if counts else "The counts are missing."
     return {
         **answer,
         "title": answer["person"].get("name") or answer["owner"],
-        "needs": [*_list_needs(counts)] or ["Nothing needs attention." if counts else "The counts are missing."],
-        "counts": [(status, numbers[status]) for status in TaskStatus if numbers.get(status)],
+        "needs": [each["sentence"] for each in counts.get("needs", ())] or [calm],
+        "counts": [(status, numbers[status]) for status in TaskStatus if numbers.get(status, {}).get("value")],
         "facts": [*_list_facts(answer["person"])],
         "contacts": [*_list_contacts(answer["person"], visit)],
         "budget": _write_budget(answer["budget"]),
         "query": urlencode({"owner": answer["owner"]}),
     }
-
-
-def _list_needs(counts: Json) -> Iterator[str]:
-    """Yield what of a person needs attention, in sentences."""
-    for need in counts.get("needs", ()):
-        if need["count"] or need.get("isAtLeast"):
-            yield f"{CAUSES[need['cause']].chip}: {only_if(need.get('isAtLeast'), 'at least ')}{need['count']:,}."
-    yield from (each["sentence"] for each in counts.get("causes", ()))
 
 
 def _list_contacts(person: Json, visit: Visit) -> Iterator[tuple[str, str, bool, str]]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from cloudsched.domain.documents.delivery_channels import CALLBACKS, DeliveryChannel
-from cloudsched.domain.documents.task import Trouble
-from cloudsched.domain.explanation.findings import Reason
-from cloudsched.domain.responses.overview_responses import CommonCause
+from cloudsched.domain.documents.task import NeedCause, Trouble
+from cloudsched.domain.responses.overview_responses import Need, NeedAct
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.sender import Suppress
 from cloudsched.people.wiring import PeopleWiring
@@ -29,7 +29,7 @@ _LOOKED_AT: Final = 100
 """The most lost messages that are read, the latest."""
 
 
-def find_causes(container: Container, owner: str | None) -> Iterator[CommonCause]:
+def find_causes(container: Container, owner: str | None) -> Iterator[Need]:
     """Yield who is not reached by which channel, the rarest first, of all owners or of one.
 
     Costs a read, and if there are lost messages one for each of the latest, and one or two for each person.
@@ -46,7 +46,7 @@ def find_causes(container: Container, owner: str | None) -> Iterator[CommonCause
             yield cause
 
 
-def _find_cause(container: Container, tasks: Sequence[Task], *, is_cut: bool) -> CommonCause | None:
+def _find_cause(container: Container, tasks: Sequence[Task], *, is_cut: bool) -> Need | None:
     """Return the cause for which messages to one person are lost. None if the next one would be sent."""
     latest = tasks[0]
     assert latest.delivery is not None  # noqa: S101 - its caller has looked
@@ -56,13 +56,14 @@ def _find_cause(container: Container, tasks: Sequence[Task], *, is_cut: bool) ->
     count = len(tasks)
     things = _name_messages(latest.delivery.channel, count)
     at_least = "At least " if is_cut else ""
-    return CommonCause(
-        reason=Reason.NOT_REACHABLE,
+    path = f"people/{quote(latest.owner, safe='')}"
+    return Need(
+        cause=NeedCause.NOT_REACHABLE,
         sentence=f"{at_least}{count:,} {things} {latest.owner} {'was' if count == 1 else 'were'} not sent in the last "
         f"{LATELY.days} days. {found.reason}",
         subject=latest.owner,
-        count=count,
-        is_at_least=is_cut,
+        path=path,
+        act=NeedAct(label="Mend", path=f"{path}#reach"),
         since=None if is_cut else tasks[-1].status_changed_at,
     )
 

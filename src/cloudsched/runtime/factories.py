@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.domain.explanation.findings import Finding
-    from cloudsched.domain.responses.overview_responses import CommonCause
+    from cloudsched.domain.responses.overview_responses import Need
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.listener import Listener
@@ -108,17 +108,17 @@ class Circuits:
         if breaker is not None and host in breaker.list_silent():
             yield Finding(reason=Reason.NO_ANSWER, sentence=_say_silent(breaker.service))
 
-    def find_causes(self, owner: str | None) -> Iterator[CommonCause]:
+    def find_causes(self, owner: str | None) -> Iterator[Need]:
         """Yield which partners do not answer. Addresses of users concern one owner each, and are named to operators."""
-        from cloudsched.domain.explanation.findings import Reason
-        from cloudsched.domain.responses.overview_responses import CommonCause
+        from cloudsched.domain.documents.task import NeedCause
+        from cloudsched.domain.responses.overview_responses import Need
 
         for name, breaker in tuple(self._breakers.items()):
             hosts = breaker.list_silent()
             if breaker.is_partner and hosts and (owner is None or hosts == [""]):
                 more = f" at {hosts[0]}" + (f" and {len(hosts) - 1} more" if hosts[1:] else "") if hosts[0] else ""
                 sentence = _say_silent(breaker.service + more)
-                yield CommonCause(reason=Reason.NO_ANSWER, sentence=sentence, subject=name)
+                yield Need(cause=NeedCause.NO_ANSWER, sentence=sentence, subject=name, path="deliveries")
 
 
 def _say_silent(service: str) -> str:

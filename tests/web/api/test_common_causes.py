@@ -21,7 +21,7 @@ Ask = Callable[..., Any]
 
 
 def find_causes(ask: Ask, who: str) -> list[dict[str, Any]]:
-    causes: list[dict[str, Any]] = ask(who, "/v1/overview").json["causes"]
+    causes: list[dict[str, Any]] = ask(who, "/v1/overview").json["needs"]
     return causes
 
 
@@ -53,7 +53,7 @@ def test_a_paused_queue_is_the_cause_and_not_the_sweep(sim: Simulation, app: App
     sim.advance(10 * MINUTE)
     app.container.forget_causes()
     [cause] = find_causes(ask, "admin")
-    assert (cause["reason"], cause["subject"]) == ("QUEUE_PAUSED", "simulated")
+    assert (cause["cause"], cause["subject"]) == ("QUEUE_PAUSED", "simulated")
     assert cause["sentence"].startswith("The queue simulated is paused, by key:grace on ")
     told = explain(ask, "admin", "t")
     assert told[0] == cause["sentence"]
@@ -75,7 +75,7 @@ def test_a_handler_that_is_gone_is_told_before_anything_fails(app: App, ask: Ask
     app.container.forget_causes()
     [cause] = find_causes(ask, "admin")
     assert cause["sentence"] == "Not registered: slow6 (3 tasks). Deploy code that has this handler."
-    assert (cause["count"], cause["subject"]) == (3, "slow6")
+    assert (cause["count"]["value"], cause["subject"]) == (3, "slow6")
     assert find_causes(ask, "ada") == []
     told = explain(ask, "admin", "s0")
     assert told[0] == "Not registered: slow6. Deploy code that has this handler."
@@ -100,7 +100,8 @@ def test_a_budget_that_is_used_up_is_one_cause_however_many_tasks_wait(app: App,
     Budgets.of(app.container).put("bob", 0, by=OWN_CODE)
     app.container.forget_causes()
     [ada] = find_causes(ask, "admin")
-    assert (ada["subject"], ada["count"]) == ("ada", 7)
+    assert (ada["subject"], ada["count"]["value"]) == ("ada", 7)
     assert ": 7 tasks wait until 1 February, or until an admin raises it." in ada["sentence"]
-    assert find_causes(ask, "ada") == [ada]
+    assert ada.pop("act") == {"label": "Raise", "path": "usage", "query": {"owner": "ada"}}
+    assert find_causes(ask, "ada") == [ada], "who may not raise it is offered nothing"
     assert explain(ask, "ada", "o0")[0].partition(": ")[2].startswith("ada has used up its budget (0 of 0 queries")

@@ -13,6 +13,7 @@ from tests.web.callers import DAY, MINUTE, RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
+from cloudsched.domain.responses.count import Count
 from cloudsched.engine.queries.overview import LOCAL_SECONDS, Overview
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
@@ -82,13 +83,13 @@ def test_the_counts_are_those_of_the_lists(ask: Any) -> None:  # noqa: ANN401 - 
         ("bob", {"ACTIVE": 1, "FAILED": 1}, (1, 0), 1),
     ):
         shown = ask(who, "/v1/overview").json
-        assert {status: count for status, count in shown["tasks"].items() if count} == tasks, who
-        assert shown["open"]["SUSPENDED"] == (0 if who == "bob" else 1)
+        assert {status: count["value"] for status, count in shown["tasks"].items() if count["value"]} == tasks, who
+        assert shown["open"]["SUSPENDED"]["value"] == (0 if who == "bob" else 1)
         last = shown["hours"][-1]
         assert (last["failed"], last["ran"]) == hour
         assert len(shown["hours"]) == 12
-        assert shown["dueSoon"] == due
-    assert ask("viewer", "/v1/overview?owner=bob").json["tasks"]["FAILED"] == 1
+        assert shown["dueSoon"] == {"value": due, "atLeast": False}
+    assert ask("viewer", "/v1/overview?owner=bob").json["tasks"]["FAILED"]["value"] == 1
 
 
 def test_many_who_look_cost_what_one_does(sim: Simulation) -> None:
@@ -120,19 +121,19 @@ def test_a_count_that_stopped_at_a_bound_says_so(sim: Simulation) -> None:
     store, clock, now = sim.app.container.store, sim.app.container.clock, [0.0]
     notes = SweepNotes(store, clock)
     free = Overview(store, clock, lambda: now[0], notes, LOCAL_SECONDS)
-    first, _ = free.count(None)
+    first = free.count(None).counts
     now[0] = 9.0
-    assert free.count(None)[0] is first
+    assert free.count(None).counts is first
     for number in range(5):
         sim.app.create(owner="ada", title=f"T{number}", handler="fail", schedule="in 3 days")
-    assert sum(free.count(None)[0].tasks.values()) == sum(first.tasks.values()) + 5
+    tasks = free.count(None).counts.tasks
+    assert tasks[TaskStatus.ACTIVE].value == first.tasks[TaskStatus.ACTIVE].value + 5
 
-    def count(most: int) -> tuple[int, tuple[str, ...]]:
-        found = Overview(store, clock, lambda: 0.0, notes, most=most).count("ada")[0]
-        return found.tasks[TaskStatus.ACTIVE], found.at_least
+    def count(most: int) -> Count:
+        return Overview(store, clock, lambda: 0.0, notes, most=most).count("ada").counts.tasks[TaskStatus.ACTIVE]
 
-    assert count(5) == (5, ("ACTIVE",))
-    assert count(6) == (5, ())
+    assert count(5) == Count(value=5, at_least=True)
+    assert count(6) == Count(value=5)
 
 
 def test_what_needs_somebody_is_counted_anew_once_a_task_has_changed(ask: Any) -> None:  # noqa: ANN401 - a fixture
@@ -140,7 +141,7 @@ def test_what_needs_somebody_is_counted_anew_once_a_task_has_changed(ask: Any) -
 
     def count_failed() -> int:
         needs = ask("admin", "/v1/overview").json["needs"]
-        return next(int(each["count"]) for each in needs if each["cause"] == "FAILED")
+        return sum(int(each["count"]["value"]) for each in needs if each["cause"] == "FAILED")
 
     assert count_failed() == 0
     assert ask("admin", "/v1/tasks", {"owner": "ada", "title": "T", "handler": "fail"}).status_code == 201

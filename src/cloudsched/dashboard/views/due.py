@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from cloudsched.dashboard.charts.run_bars import read_count
 from cloudsched.dashboard.filters import WINDOWS, find_length, read_entered, write_filter
+from cloudsched.dashboard.status import explain_unregistered, find_unregistered
 from cloudsched.dashboard.times import parse_instant
-from cloudsched.dashboard.views.causes import explain_unregistered, name_unregistered
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.responses.count import Count
@@ -44,7 +44,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     path, asked = list_rows(visit)
     page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     counted = api.find(f"{path}/counts", **asked, per="P1D")
-    unregistered = name_unregistered(api.find("/v1/overview", owner=asked.get("owner")))
+    unregistered = find_unregistered(api.find("/v1/overview", owner=asked.get("owner")))
     return {**page, "asked": asked, "counted": counted, "unregistered": unregistered}
 
 

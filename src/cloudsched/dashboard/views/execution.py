@@ -18,7 +18,7 @@ from cloudsched.dashboard.views.task import fetch_event_schemas
 from cloudsched.dashboard.views.task_history import name_actor
 from cloudsched.dashboard.words import shorten
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
-from cloudsched.domain.documents.run_counts import STARTED_LATE
+from cloudsched.domain.documents.run_counts import LATE
 from cloudsched.domain.documents.verbs import EDITS
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def hash_record(record: Json) -> str:
 def _fetch_why_late(api: Api, record: Json) -> str:
     """Return what the API's explanation says of a run that has ended and began late. Empty for all others."""
     late = find_lateness(record)
-    if late is None or late <= STARTED_LATE or record["status"] in OPEN:
+    if late is None or late <= LATE or record["status"] in OPEN:
         return ""
     path = f"{task_path(record['taskId'])}/explain"
     found = api.list_items(path, "findings", at=record["scheduledFor"])

@@ -29,7 +29,7 @@ from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import TellFailures
-from cloudsched.domain.documents.run_counts import STARTED_LATE
+from cloudsched.domain.documents.run_counts import is_late
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason, name_zone_once
@@ -245,7 +245,7 @@ def _warn(question: Question | None, explanation: Json) -> Question | None:
 def _name_next(task: Json, explanation: Json, visit: Visit) -> str:
     """Return the words before a task's next time, which may be past. What waits for an open run is not late."""
     at = task.get("nextExecutionTime")
-    if task["status"] != TaskStatus.ACTIVE or not at or parse_instant(at) > visit.now - STARTED_LATE:
+    if task["status"] != TaskStatus.ACTIVE or not at or not is_late(parse_instant(at), visit.now):
         return "Next:"
     return "Due since" if any(each["reason"] in _HELD_BACK for each in explanation["findings"]) else _LATE
 

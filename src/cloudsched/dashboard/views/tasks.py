@@ -12,19 +12,20 @@ from cloudsched.dashboard.charts.run_marks import draw_runs, write_runs
 from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, Filter, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.status import show_status
+from cloudsched.dashboard.status import explain_unregistered, find_unregistered, show_status
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
-from cloudsched.dashboard.views.causes import CAUSES, explain_unregistered, name_unregistered
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
 PAGE_SIZE: Final = 50
-_TROUBLES: Final = {each: CAUSES[NeedCause(each)].chip for each in Trouble if each in set(NeedCause)}
+_TROUBLES: Final = {each: show_need(each).word for each in Trouble if each in set(NeedCause)}
 FILTERS: Final = (
     Filter("trouble", "Needs attention", "choice", {"": "Any", **_TROUBLES}),
     *TASKS,
@@ -66,7 +67,7 @@ def build(answer: Json, visit: Visit) -> Json:
     chosen = {name: asked[name] for name in TASK_FILTERS if name in asked}
     is_of_these = asked.keys() <= {*TASK_FILTERS, "orderBy", "calls"}
     actions = [*BatchAction] if visit.may_change else []
-    unregistered = name_unregistered(answer["overview"])
+    unregistered = find_unregistered(answer["overview"])
     return {
         "count": {"value": len(tasks), "atLeast": bool(token or visit.query.get("page"))},
         "restorable": answer["restorable"],
@@ -91,7 +92,7 @@ def _list_changes(asked: Json) -> list[tuple[str, str]]:
     return []
 
 
-def _build_task(task: Json, unregistered: dict[str, str], visit: Visit) -> Json:
+def _build_task(task: Json, unregistered: Mapping[str, str], visit: Visit) -> Json:
     recent = task.get("recentStatuses", ())
     is_active = task["status"] == TaskStatus.ACTIVE
     return {

@@ -18,8 +18,10 @@ from cloudsched.domain.documents.execution import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-STARTED_LATE: Final = timedelta(minutes=1)
-"""An occurrence that starts longer after it was due counts as late."""
+
+LATE: Final = timedelta(minutes=3)
+"""What starts longer after it was due is late: the one limit of all answers, pages and messages. A lost dispatch is
+sent again within two minutes, as the sweep comes once a minute and gives a dispatch one to arrive."""
 
 
 class CountedAs(StrEnum):
@@ -70,7 +72,7 @@ class RunCounts:
     calls: int = 0
     """Those that other runs made, however they ended. None of the other numbers has them."""
     late: int = 0
-    """Those that started more than `STARTED_LATE` after they were due. They are among those that ran or failed."""
+    """Those that started more than `LATE` after they were due. They are among those that ran or failed."""
     is_at_least: bool = False
     """True if more may have been skipped: a record does not know how many it covers, or not all records were read."""
 
@@ -83,6 +85,11 @@ class RunCounts:
             self.late + other.late,
             is_at_least=self.is_at_least or other.is_at_least,
         )
+
+
+def is_late(due_at: datetime, at: datetime) -> bool:
+    """Return whether what was due at `due_at` and starts `at` some time, or has not started until then, is late."""
+    return at - due_at > LATE
 
 
 def classify_run(execution: Execution) -> CountedAs | None:
@@ -113,10 +120,10 @@ def covers_at_least(execution: Execution) -> bool:
 
 
 def has_started_late(execution: Execution) -> bool:
-    """Return whether a run of a schedule ran or failed, and started more than `STARTED_LATE` after it was due."""
+    """Return whether a run of a schedule ran or failed, and started more than `LATE` after it was due."""
     if execution.trigger is not Trigger.SCHEDULE or execution.started_at is None:
         return False
-    if execution.started_at - execution.scheduled_for <= STARTED_LATE:
+    if execution.started_at - execution.scheduled_for <= LATE:
         return False
     return classify_run(execution) in {CountedAs.RAN, CountedAs.FAILED}
 

@@ -224,24 +224,41 @@ class Trouble(StoredEnum):
     UNREACHED = "UNREACHED"
     """It was to deliver a result, and nothing was sent: no address of its person could be used. This counts for the
     person, whom an overview names, and not for the task."""
+    OVERDUE = "OVERDUE"
+    """It is late. No document shows that: a list looks for it among what is due."""
 
 
 class NeedCause(StrEnum):
-    """The reason why tasks need attention. Each task counts once, for the first of these reasons that it has."""
+    """The reason why something needs attention, the most urgent first.
 
-    HELD = "BUDGET"
-    """Their owner may use no more for now, and they are paused until then."""
-    PAUSED = "PAUSED"
-    """They are paused, and their last run had failed."""
+    A task counts for the first of its troubles alone, and for OVERDUE beside that. What explains many tasks at once
+    comes before them.
+    """
+
+    QUEUE_PAUSED = "QUEUE_PAUSED"
+    """A queue of Cloud Tasks is paused."""
+    UNKNOWN_HANDLER = "UNKNOWN_HANDLER"
+    """The code that runs has no such handler."""
+    BUDGET_USED_UP = "BUDGET_USED_UP"
+    """An owner's budget holds tasks."""
+    NO_ANSWER = "NO_ANSWER"
+    """A service does not answer."""
+    NOT_REACHABLE = "NOT_REACHABLE"
+    """Messages to a person were not sent."""
     FAILED = "FAILED"
     """Their last run has failed."""
     WAITING = "WAITING"
     """A run waits for an event, and gives up within seven days, or should have."""
+    OVERDUE = "OVERDUE"
+    """Their next occurrence is late, and no open run of theirs holds it back."""
+    PAUSED = "PAUSED"
+    """They are paused, and their last run had failed."""
+    HELD = "BUDGET"
+    """Their owner may use no more for now, and they are paused until then."""
     DELIVERY = "DELIVERY"
     """They deliver a result, and have failed to."""
-    OVERDUE = "OVERDUE"
-    """Their next occurrence is more than three minutes late, and no open run of theirs holds it back. Such a
-    task counts for this beside another cause."""
+    NO_WORKER = "NO_WORKER_LISTENS"
+    """Work waits in a queue at which no worker listens."""
 
 
 class KernelSpec(WireModel):

@@ -16,12 +16,12 @@ from cloudsched.domain.documents.execution import (
     WaitingFor,
 )
 from cloudsched.domain.documents.policy import Overlap
+from cloudsched.domain.documents.run_counts import LATE, is_late
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.explanation.findings import (
     DEFERRED,
     NO_OCCURRENCE,
     SEEMS_DEAD,
-    SWEEP_TOLERANCE,
     Evidence,
     Explanation,
     Finding,
@@ -128,7 +128,7 @@ def say_due(evidence: Evidence, at: datetime, what: str = "It") -> str:
         return f"{was_due} waits until its task is resumed."
     if evidence.is_queue_paused:
         return f"{was_due} waits until its queue is resumed."
-    if swept_at is not None and swept_at > at + SWEEP_TOLERANCE and not evidence.sweep_is_late:
+    if swept_at is not None and is_late(at, swept_at) and not evidence.sweep_is_late:
         why = evidence.hanging or "Perhaps all threads of that process are busy"
         sent = name_instant(task, swept_at)
         return f"{was_due} has not started, although the process that runs tasks swept at {sent}. {why}."
@@ -140,7 +140,7 @@ def say_due(evidence: Evidence, at: datetime, what: str = "It") -> str:
 def _has_no_sweep(evidence: Evidence) -> bool:
     """Return whether the sweep should have repaired a task, and no sweep came in the last minutes."""
     wake_at = evidence.task.wake_at
-    return wake_at is not None and wake_at + SWEEP_TOLERANCE < evidence.now and evidence.sweep_is_late
+    return wake_at is not None and is_late(wake_at, evidence.now) and evidence.sweep_is_late
 
 
 def _explain_offer(evidence: Evidence, run: Run) -> str:
@@ -482,7 +482,7 @@ def _explain_last(evidence: Evidence, last: Execution) -> Finding:
     if last.events:
         kept = " and ".join(repr(each.name) for each in last.events)
         sentence += f" It has accepted {kept}, which a retry by hand takes."
-    if last.finished_at is not None and last.finished_at > evidence.now + SWEEP_TOLERANCE:
+    if last.finished_at is not None and last.finished_at - evidence.now > LATE:
         sentence += (
             f" It ended {say_instant(task, last.finished_at)}, which is still to come: a clock was ahead, and came"
         )

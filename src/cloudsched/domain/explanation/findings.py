@@ -11,9 +11,9 @@ from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.receipt import Reason as Reason  # noqa: PLC0414 - those who find something give one
+from cloudsched.domain.documents.run_counts import is_late
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.in_words import say_clock
-from cloudsched.domain.transitions.needs import LATE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -128,12 +128,8 @@ class Evidence:
     @property
     def sweep_is_late(self) -> bool:
         """Return whether no sweep was noted in the last minutes, of those that come once a minute."""
-        return self.swept_at is None or self.swept_at + SWEEP_TOLERANCE < self.now
+        return self.swept_at is None or is_late(self.swept_at, self.now)
 
-
-SWEEP_TOLERANCE: Final = LATE
-"""The lateness from which the sweep is mentioned. It runs once a minute, and gives dispatches a minute to
-arrive."""
 
 SEEMS_DEAD: Final = "it seems not to run, or not to keep up"
 """What is said of a sweep that is late."""

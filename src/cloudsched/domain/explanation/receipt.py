@@ -10,11 +10,11 @@ from datetime import timedelta, timezone
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.receipt import Doubt, Receipt
+from cloudsched.domain.documents.run_counts import LATE
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.explanation.explain import explain_next, explain_run, explain_status
 from cloudsched.domain.explanation.findings import DEFERRED, DELETED, NO_OCCURRENCE, Evidence, Finding, Reason
 from cloudsched.domain.recurrence.iso8601 import add_duration
-from cloudsched.domain.transitions.needs import LATE
 from cloudsched.domain.transitions.planning import (
     find_tolerance,
     jittered_start,

@@ -11,7 +11,6 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.name_words import NameMatch
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.receipt import Reason
 from cloudsched.domain.documents.task import HistoryEntry, NeedCause, TaskStatus
 from cloudsched.domain.responses.api_responses import ApiResponse, Occurrence, PageResponse
 from cloudsched.domain.responses.count import Count
@@ -188,16 +187,8 @@ class PartCounts(ApiResponse):
     calls: int = Field(ge=0)
     """The runs that other runs made. None of the other numbers has them, because the caller's record has their end."""
     late: int = Field(ge=0)
-    """The number of those that ran or failed, and started more than a minute after they were due. It is counted for
+    """The number of those that ran or failed, and started late, after more than three minutes. It is counted for
     all runs and by owner: with another filter it is 0."""
-
-
-class LateStart(ApiResponse):
-    """A run that started more than a minute after it was due."""
-
-    scheduled_for: AwareDatetime
-    lateness: float = Field(ge=0)
-    """In seconds. It includes jitter and the wait for a lock or a worker."""
 
 
 class SeenDeployment(ApiResponse):
@@ -215,6 +206,8 @@ class SweepState(ApiResponse):
     finished_at: AwareDatetime
     lag: float = Field(ge=0)
     """The seconds since that sweep. One should come every minute."""
+    is_late: bool = False
+    """True if it seems not to run, or not to keep up."""
     examined: int
     """The number of tasks that were overdue then."""
     dispatched: int
@@ -229,50 +222,37 @@ class SweepState(ApiResponse):
     """The latest versions that have swept, the latest last."""
 
 
-class NeedGroup(ApiResponse):
-    """The tasks of one handler that need attention for one cause."""
+class NeedAct(ApiResponse):
+    """What resolves a need. The caller may do it."""
 
-    handler: str
-    count: int = Field(ge=1)
-    oldest: AwareDatetime
-    """The time since which the first of them does, or of those that wait, the time at which the first gives up."""
-    task_id: str
-    """That task."""
-    title: str | None = None
-    """Its title. The first 20 groups have it."""
+    label: str
+    """A verb, such as ``Retry``."""
+    path: str
+    """Where that is done, below the address of the dashboard."""
+    query: dict[str, str] = Field(default_factory=dict)
 
 
-class NeedCount(ApiResponse):
-    """The number of tasks that need attention for one cause. A call counts as part of the task that made it."""
+class Need(ApiResponse):
+    """Something that needs attention: one task, the tasks of a handler, or what keeps many from running."""
 
     cause: NeedCause
-    count: int = Field(ge=0)
-    is_at_least: bool = False
-    """True if there may be more, because counting stopped at a bound."""
-    oldest: AwareDatetime | None = None
-    """The time since which the first of them does, or of those that wait, the time at which the first gives
-    up."""
-    groups: tuple[NeedGroup, ...] = ()
-    """These tasks by handler, the rarest first, so that many of one do not hide the only one of another. At most 200.
-    Of what is overdue they are those that were read."""
-
-
-class CommonCause(ApiResponse):
-    """What keeps many tasks from running at once, in the sentence of their explanations."""
-
-    reason: Reason
-    """`QUEUE_PAUSED`, `UNKNOWN_HANDLER`, `BUDGET_USED_UP`, `NO_ANSWER`, or of lost messages `NOT_REACHABLE`."""
     sentence: str
-    subject: str | None = None
-    """The queue, handler, owner or service. Only callers who see the tasks of all owners learn which queue it is."""
-    priorities: tuple[Priority, ...] | None = None
-    """The priorities of the tasks that a queue carries."""
-    count: int | None = Field(default=None, ge=0, le=10000)
-    """The number of tasks that wait for it, or of lost messages. Missing for a queue."""
-    is_at_least: bool = False
-    """True if there may be more tasks, because counting stopped at a bound."""
+    """What it is about, and what is wrong."""
+    detail: str = ""
+    """The error of the first of them, for example."""
+    count: Count | None = None
+    """The number of what the list at `path` has, to its end. None if it is no list."""
     since: AwareDatetime | None = None
-    """The time since which it is so, if that is known."""
+    """The time since which the first of them has been so."""
+    until: AwareDatetime | None = None
+    """The time at which the first of those that wait gives up."""
+    subject: str | None = None
+    """The handler, queue, owner or service that it is about. Only callers who see all tasks learn which queue."""
+    path: str
+    """Where it is, below the address of the dashboard. Below ``/v1/`` the API has a list of tasks at the same path."""
+    query: dict[str, str] = Field(default_factory=dict)
+    """The filters of that list."""
+    act: NeedAct | None = None
 
 
 class OverviewCounts(ApiResponse):
@@ -280,25 +260,19 @@ class OverviewCounts(ApiResponse):
 
     counted_at: AwareDatetime
     """The time of the count, up to ten seconds ago."""
-    tasks: dict[TaskStatus, int]
+    tasks: dict[TaskStatus, Count]
     """The number of tasks of each status."""
-    open: dict[ExecutionStatus, int]
+    open: dict[ExecutionStatus, Count]
     """The number of tasks with an open execution, by the status of the most active one."""
     hours: tuple[PartCounts, ...]
     """The last twelve hours, the earliest first. The last one has just begun."""
-    due_soon: int = Field(ge=0)
+    due_soon: Count
     """The number of tasks that are due within an hour, or overdue."""
-    at_least: tuple[str, ...] = ()
-    """The names in `tasks` and `open`, and `dueSoon`, of which there may be more: counting stopped at a bound."""
     overdue_since: AwareDatetime | None = None
     """The earliest next occurrence that is in the past and not claimed, and that no open run of its task
     holds back."""
-    needs: tuple[NeedCount, ...]
-    """The number of tasks that need attention, for each cause, even if there are none."""
-    causes: tuple[CommonCause, ...] = ()
-    """What keeps many tasks from running at once, the most far-reaching first."""
-    late_starts: tuple[LateStart, ...]
-    """The latest runs of these hours that started late, at most 20, the earliest first."""
+    needs: tuple[Need, ...] = ()
+    """What needs attention, the most urgent first. What another of them explains is left out."""
     sweep: SweepState | None = None
     """The last sweep, for callers who see the tasks of all owners."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.run_counts import is_late
 from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
 from cloudsched.domain.transitions.planning import find_sole_hold, is_held_back
 
@@ -17,12 +18,9 @@ if TYPE_CHECKING:
 
 GIVES_UP_SOON: Final = timedelta(days=7)
 """A task needs attention if its wait for an event or a call times out within this time."""
-LATE: Final = timedelta(minutes=3)
-"""The delay after which overdue work needs attention: the sweep, which runs every minute, has not started it."""
-
 
 CAUSES_BY_TROUBLE: Final[Mapping[Trouble, NeedCause]] = {
-    each: NeedCause(each.value) for each in Trouble if each is not Trouble.UNREACHED
+    each: NeedCause(each.value) for each in Trouble if each not in {Trouble.UNREACHED, Trouble.OVERDUE}
 }
 """The causes that a task's trouble is. What has not reached a person needs one act, however much it is."""
 
@@ -46,11 +44,6 @@ def find_unstarted(task: Task) -> datetime | None:
     return task.next_execution_time if is_listed and not is_held_back(task) else None
 
 
-def is_late(due_at: datetime, now: datetime) -> bool:
-    """Return whether an occurrence that has not started will not do so by itself."""
-    return due_at < now - LATE
-
-
 def is_paused_by_failures(task: Task) -> bool:
     """Return whether a task has paused itself, and not somebody who knows why."""
     limit = task.pause_after_failures
@@ -68,7 +61,7 @@ def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
         return _find_failed_delivery(task)
     if task.hold is not None and (hold := find_sole_hold(task)) is not None:
         return Trouble.HELD, hold.at
-    if is_paused_by_failures(task):
+    if task.consecutive_failures and task.status is TaskStatus.PAUSED:
         return Trouble.PAUSED, task.status_changed_at
     if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED}:
         return Trouble.FAILED, task.failing_since or task.status_changed_at

@@ -28,6 +28,7 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.policy import TellFailures
+from cloudsched.domain.documents.run_counts import LATE
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.in_words import say_clock
 from cloudsched.domain.recurrence import time_zones
@@ -43,8 +44,6 @@ MAX_BODY: Final = 100_000
 """The most bytes of text of one message that a result becomes. The whole result is in its execution."""
 
 
-LATE: Final = timedelta(minutes=5)
-"""A message that is later than this says so."""
 _LATENESS_UNITS: Final = (
     ("days", timedelta(days=1)),
     ("hours", timedelta(hours=1)),

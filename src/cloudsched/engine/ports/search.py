@@ -95,6 +95,8 @@ class TaskQuery:
 
     def __post_init__(self) -> None:
         read_filters(self, TaskQueryFields)
+        if self.trouble is Trouble.OVERDUE:
+            raise InvalidInput("trouble", "is in no index", "Give due_until: the API looks for what is late in that.")
         if self.is_delivery and (
             not self.owner or replace(self, is_delivery=False, channel=None) != TaskQuery(owner=self.owner)
         ):

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.explanation.findings import Finding, Reason, say_unknown_handler
-from cloudsched.domain.responses.overview_responses import CommonCause
+from cloudsched.domain.documents.task import NeedCause, TaskStatus
+from cloudsched.domain.explanation.findings import say_unknown_handler
+from cloudsched.domain.responses.overview_responses import Need, NeedAct
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.queries.needs import FoundNeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.queries.conditions import Conditions
 
-    FindCauses = Callable[[str | None], Iterable[CommonCause]]
+    FindCauses = Callable[[str | None], Iterable[Need]]
     """Returns what a feature finds, of all owners or of one."""
 
 KEPT: Final = timedelta(seconds=10)
@@ -67,11 +68,11 @@ class Causes:
         self._registry = registry
         self._conditions = conditions
         self._features = features
-        self._kept: dict[str | None, tuple[datetime, float, Sequence[CommonCause]]] = {}
+        self._kept: dict[str | None, tuple[datetime, float, Sequence[FoundNeed]]] = {}
         self._unknown: _Unknown | None = None
         self._lock = make_lock()
 
-    def find(self, owner: str | None) -> Sequence[CommonCause]:
+    def find(self, owner: str | None) -> Sequence[FoundNeed]:
         """Return the causes that concern the tasks of all owners, or of one, the most far-reaching first."""
         with self._lock:
             now = self._clock.now()
@@ -90,19 +91,35 @@ class Causes:
             self._kept.clear()
             self._unknown = None
 
-    def _find(self, owner: str | None, now: datetime) -> Iterator[CommonCause]:
+    def _find(self, owner: str | None, now: datetime) -> Iterator[FoundNeed]:
         for queue in self._conditions.find_paused_queues(now):
             shown = queue.found if owner is None else queue.shown_to_users
-            cause = _make_cause(shown, subject=queue.name if owner is None else None)
-            yield cause.model_copy(update={"priorities": queue.priorities})
+            need = Need(
+                cause=NeedCause.QUEUE_PAUSED,
+                sentence=shown.sentence,
+                since=shown.at,
+                subject=queue.name if owner is None else None,
+                path="queues",
+                act=NeedAct(label="Resume", path="queues"),
+            )
+            yield FoundNeed(need, priorities=frozenset(queue.priorities))
         for handler in self._list_unknown(now):
             count = self._store.search.count_tasks(TaskQuery(owner, TaskStatus.ACTIVE, handler), MAX_COUNT)
             if count:
                 waiting = f"{count.value:,} task{'' if count.value == 1 else 's'}"
-                found = say_unknown_handler(handler, waiting)
-                yield _make_cause(found, subject=handler, count=count.value, is_at_least=count.at_least)
+                query = {"handler": handler, "status": TaskStatus.ACTIVE.value, "calls": "true"}
+                yield FoundNeed(
+                    Need(
+                        cause=NeedCause.UNKNOWN_HANDLER,
+                        sentence=say_unknown_handler(handler, waiting).sentence,
+                        count=count,
+                        subject=handler,
+                        path="tasks",
+                        query=query if owner is None else {**query, "owner": owner},
+                    )
+                )
         for find in self._features:
-            yield from find(owner)
+            yield from map(FoundNeed, find(owner))
 
     def _list_unknown(self, now: datetime) -> Sequence[str]:
         known = self._unknown
@@ -116,16 +133,3 @@ class Causes:
         """Return whether the newest active task of a handler is not left to workers, who know it themselves."""
         page = self._store.list_tasks(TaskQuery(None, TaskStatus.ACTIVE, handler), limit=1)
         return any(task.workers is None for task in page.items)
-
-
-def _make_cause(
-    found: Finding, *, subject: str | None, count: int | None = None, is_at_least: bool = False
-) -> CommonCause:
-    return CommonCause(
-        reason=Reason(found.reason),
-        sentence=found.sentence,
-        subject=subject,
-        count=count,
-        is_at_least=is_at_least,
-        since=found.at,
-    )

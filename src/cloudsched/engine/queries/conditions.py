@@ -19,8 +19,8 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.queue_pause import QueuePause
 from cloudsched.domain.documents.receipt import Doubt, Receipt
+from cloudsched.domain.documents.run_counts import LATE, is_late
 from cloudsched.domain.explanation.findings import (
-    SWEEP_TOLERANCE,
     Evidence,
     Finding,
     Reason,
@@ -208,7 +208,7 @@ class Conditions:
         note = self._swept
         if note is None or abs(now - note.updated_at) > FRESH or _has_overdue(note):
             note = self._swept = self._load_sweep()
-        if note is None or now - note.updated_at > SWEEP_TOLERANCE:
+        if note is None or is_late(note.updated_at, now):
             yield say_sweep(None if note is None else note.updated_at)
         elif _has_overdue(note):
             yield say_overdue()
@@ -224,4 +224,4 @@ class Conditions:
 
 
 def _has_overdue(note: SweepNote) -> bool:
-    return note.overdue_seconds > SWEEP_TOLERANCE.total_seconds()
+    return note.overdue_seconds > LATE.total_seconds()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.audit_note import AuditNote, find_first_id
-from cloudsched.domain.documents.run_counts import STARTED_LATE, has_started_late
+from cloudsched.domain.documents.run_counts import STARTED_LATE, has_started_late, is_late
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.at_instant import (
     MAX_RECORDS,
@@ -18,7 +18,7 @@ from cloudsched.domain.explanation.at_instant import (
     sort_records,
 )
 from cloudsched.domain.explanation.explain import explain
-from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation, Undelivered
+from cloudsched.domain.explanation.findings import Evidence, Explanation, Undelivered
 from cloudsched.domain.transitions.notices import name_instant
 from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.engine.ports.records import record_of
@@ -121,7 +121,7 @@ def _ask_feature(what: str, *arguments: object, **options: object) -> Any:  # no
 
 def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:
     """Return the note of the last sweep if the task is late: only then is it read."""
-    if task.wake_at is None or task.wake_at + SWEEP_TOLERANCE >= now:
+    if task.wake_at is None or not is_late(task.wake_at, now):
         return None
     stored = store.records.load(SweepNote, SWEEP_NOTE_ID)
     return record_of(stored)

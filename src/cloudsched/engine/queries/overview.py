@@ -1,35 +1,34 @@
-"""Counts of tasks by status, of open and ended work, how late things start."""
+"""Counts of tasks by status, of open and ended work, and what needs attention."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution
 from cloudsched.domain.documents.run_counts import PartLength
-from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import (
     ExecutionCounts,
     FailedExecution,
-    LateStart,
-    NeedCount,
-    NeedGroup,
     OverviewCounts,
     PartCounts,
 )
-from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, GIVES_UP_SOON, find_unstarted, is_late
+from cloudsched.domain.transitions.needs import find_unstarted
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
+from cloudsched.engine.queries.needs import FoundNeed, NeedFinder
 from cloudsched.engine.queries.time_parts import split_time
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from cloudsched.domain.documents.run_counts import RunCounts
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.sweep.shard_sweeps import SweepNote, SweepNotes
@@ -44,26 +43,32 @@ LOCAL_SECONDS = 1.0
 """The least age of counts that a change makes old, where no count is billed: pages ask each 2 seconds."""
 KEPT_SECONDS = 10.0
 """The time that counts are kept, in seconds of real time."""
-RECENT = 20
-"""The number of failures, and of other executions, that started late and are shown: a read for each."""
 _LOOKED_AT = (1, 10, 100)
 """The numbers of due tasks to read, the next one as long as open runs hold back all tasks that were read."""
-_TITLED = 20
-"""The number of handlers with tasks that need attention whose oldest task is read for its title."""
 _MAX_KEPT = 1000
 """The number of owners for whom counts are kept."""
 
-_Overdue: TypeAlias = tuple[Sequence[tuple[datetime, Task]], bool]
-"""Overdue work with the time since which it has been due, and whether there is more of it than was read. Work that
-waits for an open run of its task is not overdue."""
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The counts, and what they were made with."""
+
+    counts: OverviewCounts
+    needs: Sequence[FoundNeed]
+    """The tasks that need attention. See `join_needs`."""
+    sweep: SweepNote | None
+    seconds: float
+    """When they were counted, by a clock that is never moved."""
+    mark: str
+    """The last change before that."""
 
 
 class Overview:
     """Counts tasks and executions. Counts are cached for some seconds, however many people look.
 
     One count is a billed read for each 1,000 counted, or part of it: 19 counts, and 12 more for each kind of run
-    that there was any of in the last hours. The runs that started late cost a read each, at most 40. The sweep costs
-    one, each overdue task one, at most 111, and each handler with tasks that need attention four for each cause.
+    that there was any of in the last hours. The sweep costs one, each overdue task one, at most 111, and each handler
+    with tasks that need attention six for each cause.
     """
 
     def __init__(
@@ -85,12 +90,11 @@ class Overview:
         self._store = store
         self._clock = clock
         self._monotonic = monotonic
-        self._kept: dict[str | None, tuple[float, datetime, OverviewCounts, SweepNote | None]] = {}
-        self._marks: dict[str | None, str] = {}
-        """The last change before the tasks that need attention were counted, by owner."""
+        self._finder = NeedFinder(store, most)
+        self._kept: dict[str | None, Counted] = {}
         self._lock = make_lock()
 
-    def count(self, owner: str | None) -> tuple[OverviewCounts, SweepNote | None]:
+    def count(self, owner: str | None) -> Counted:
         """Return the counts of all tasks or of an owner's, and the last sweep, at most `KEPT_SECONDS` old.
 
         The tasks that need attention are counted anew once any task has changed. That check costs a read.
@@ -99,68 +103,47 @@ class Overview:
             mark = self._store.search.find_last_change(owner)
             kept = self._kept.get(owner)
             seconds, now = self._monotonic(), self._clock.now()
-            age = KEPT_SECONDS
-            if kept is not None:  # a clock may stand, and be moved
-                age = max(seconds - kept[0], abs((now - kept[1]).total_seconds()))
-            is_old = age >= (KEPT_SECONDS if self._marks.get(owner) == mark else self._least_seconds)
-            if kept is None or is_old:
+            if kept is not None and kept.mark == mark and not self._is_old(kept, KEPT_SECONDS):
+                return kept
+            overdue = self._list_overdue(owner)
+            needs = tuple(self._finder.find(owner, overdue[0], now, is_cut=overdue[1]))
+            if kept is None or self._is_old(kept, self._least_seconds):
                 if len(self._kept) >= _MAX_KEPT:
-                    self._forget()
-                kept = seconds, now, self._count(owner), self._sweeps.load()
-            elif self._marks.get(owner) != mark:
-                needs = tuple(self._count_needs(owner, self._list_overdue(owner)))
-                kept = kept[0], kept[1], kept[2].model_copy(update={"needs": needs}), kept[3]
-            self._kept[owner] = kept
-            self._marks[owner] = mark
-            return kept[2], kept[3]
+                    self._kept.clear()
+                since = next((at for at, _ in overdue[0]), None)
+                kept = Counted(self._count(owner, since), needs, self._sweeps.load(), seconds, mark)
+            self._kept[owner] = kept = replace(kept, needs=needs, mark=mark)
+            return kept
+
+    def _is_old(self, kept: Counted, age: float) -> bool:
+        moved = abs((self._clock.now() - kept.counts.counted_at).total_seconds())  # a clock may stand, and be moved
+        return max(self._monotonic() - kept.seconds, moved) >= age
 
     def forget(self) -> None:
         """Forget all counts. The next request counts anew."""
         with self._lock:
-            self._forget()
+            self._kept.clear()
 
-    def _forget(self) -> None:
-        self._kept.clear()
-        self._marks.clear()
-
-    def _count_needs(self, owner: str | None, overdue: _Overdue) -> list[NeedCount]:
-        unstarted, is_cut = overdue
-        now = self._clock.now()
-        late = [each for each in unstarted if is_late(each[0], now)]
-        lateness = NeedCount(
-            cause=NeedCause.OVERDUE,
-            count=len(late),
-            is_at_least=is_cut,
-            oldest=late[0][0] if late else None,
-            groups=_group_late(late),
-        )
-        return [*(self._count_need(owner, trouble, now) for trouble in CAUSES_BY_TROUBLE), lateness]
-
-    def _count(self, owner: str | None) -> OverviewCounts:
+    def _count(self, owner: str | None, overdue_since: datetime | None) -> OverviewCounts:
         search = self._store.search
         now = self._clock.now()
         mine = ExecutionQuery(owner=owner)
         this_hour = now.replace(minute=0, second=0, microsecond=0)
-        overdue = self._list_overdue(owner)
         edges = [this_hour + timedelta(hours=number) for number in range(1 - HOURS, 2)]
-        tasks = {status: search.count_tasks(TaskQuery(owner, status), self._most) for status in TaskStatus}
-        opened = {status: search.count_open(mine, status, self._most) for status in OPEN_STATUSES}
-        due_soon = search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), self._most)
-        counted = [*tasks.items(), *opened.items(), ("dueSoon", due_soon)]
-        hours = search.count_runs(mine, edges)
         return OverviewCounts(
             counted_at=now,
-            tasks={status: count.value for status, count in tasks.items()},
-            open={status: count.value for status, count in opened.items()},
-            hours=_to_parts(edges, hours),
-            due_soon=due_soon.value,
-            at_least=tuple(str(name) for name, count in counted if count.at_least),
-            overdue_since=next((at for at, _ in overdue[0]), None),
-            needs=tuple(self._count_needs(owner, overdue)),
-            late_starts=self._list_late(replace(mine, since=edges[0], until=edges[-1], is_late=True)),
+            tasks={status: search.count_tasks(TaskQuery(owner, status), self._most) for status in TaskStatus},
+            open={status: search.count_open(mine, status, self._most) for status in OPEN_STATUSES},
+            hours=_to_parts(edges, search.count_runs(mine, edges)),
+            due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), self._most),
+            overdue_since=overdue_since,
         )
 
-    def _list_overdue(self, owner: str | None) -> _Overdue:
+    def _list_overdue(self, owner: str | None) -> tuple[Sequence[tuple[datetime, Task]], bool]:
+        """Return what was due and has not started, the earliest first, and whether there is more than was read.
+
+        What waits for an open run of its task is not among it.
+        """
         query = TaskQuery(owner, due_until=self._clock.now())
         token = None
         found: list[tuple[datetime, Task]] = []
@@ -171,57 +154,6 @@ class Overview:
             if token is None:
                 break
         return found, token is not None
-
-    def _count_need(self, owner: str | None, trouble: Trouble, now: datetime) -> NeedCount:
-        until = None
-        if trouble is Trouble.WAITING:
-            until = now + GIVES_UP_SOON
-        query = TaskQuery(owner, trouble=trouble, trouble_until=until)
-        cause = CAUSES_BY_TROUBLE[trouble]
-        count = self._store.search.count_tasks(query, self._most)
-        if not count:
-            return NeedCount(cause=cause, count=0)
-        groups = self._store.search.group_tasks(query)
-        oldest = [each.first_id for each in groups[:_TITLED]]
-        titles = {each.task.id: each.task.title for each in self._store.load_many(oldest)}
-        return NeedCount(
-            cause=cause,
-            count=count.value,
-            is_at_least=count.at_least,
-            oldest=min((each.first for each in groups), default=None),
-            groups=tuple(
-                NeedGroup(
-                    handler=each.name,
-                    count=each.count,
-                    oldest=each.first,
-                    task_id=each.first_id,
-                    title=titles.get(each.first_id),
-                )
-                for each in groups
-            ),
-        )
-
-    def _list_late(self, query: ExecutionQuery) -> tuple[LateStart, ...]:
-        found = [
-            LateStart(scheduled_for=each.scheduled_for, lateness=(each.started_at - each.scheduled_for).total_seconds())
-            for is_failure in (True, False)
-            for each in self._store.search.list_finished(query, is_failure=is_failure, limit=RECENT).items
-            if each.started_at is not None
-        ]
-        return tuple(sorted(found, key=lambda each: each.scheduled_for)[-RECENT:])
-
-
-def _group_late(late: Sequence[tuple[datetime, Task]]) -> tuple[NeedGroup, ...]:
-    """Return late tasks by handler, the rarest first. Those of a handler come with the earliest first."""
-    groups: dict[str, list[tuple[datetime, Task]]] = {}
-    for each in late:
-        groups.setdefault(each[1].handler, []).append(each)
-    rarest = sorted(groups.items(), key=lambda each: (len(each[1]), each[0]))
-    return tuple(
-        NeedGroup(handler=handler, count=len(members), oldest=first[0], task_id=first[1].id, title=first[1].title)
-        for handler, members in rarest
-        for first in members[:1]
-    )
 
 
 def count_by_time(

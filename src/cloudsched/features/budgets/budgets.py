@@ -25,12 +25,12 @@ from typing_extensions import override
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER
-from cloudsched.domain.documents.task import FieldChange, HistoryEntry, Task, TaskStatus, Trouble
+from cloudsched.domain.documents.task import FieldChange, HistoryEntry, NeedCause, Task, TaskStatus, Trouble
 from cloudsched.domain.documents.usage import Amounts, month_of
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.findings import Finding, Reason
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.responses.overview_responses import CommonCause
+from cloudsched.domain.responses.overview_responses import Need, NeedAct
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_hold
@@ -530,7 +530,7 @@ def _compare_limits(before: Budget | None, after: Budget) -> Iterator[FieldChang
             yield FieldChange(field=to_camel(name), before=texts[0], after=texts[1])
 
 
-def find_causes(container: Container, owner: str | None) -> Iterator[CommonCause]:
+def find_causes(container: Container, owner: str | None) -> Iterator[Need]:
     """Yield the budgets that are used up, of all owners or of one.
 
     Costs a read each, and of each of them a count of its use and of its tasks. The tasks that their own limits hold
@@ -547,10 +547,13 @@ def find_causes(container: Container, owner: str | None) -> Iterator[CommonCause
         count = container.store.search.count_tasks(query, _MAX_COUNTED)
         if not count:
             continue
-        yield CommonCause(
-            reason=Reason.BUDGET_USED_UP,
+        query = {"owner": each.owner}
+        yield Need(
+            cause=NeedCause.BUDGET_USED_UP,
             sentence=Budgets.of(container).count_now(each).say_waiting(count.value),
+            count=count,
             subject=each.owner,
-            count=count.value,
-            is_at_least=count.at_least,
+            path="tasks",
+            query={"trouble": Trouble.HELD.value, "calls": "true", **query},
+            act=NeedAct(label="Raise", path="usage", query=query),
         )

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.delivery_channels import PING, Delivery, DeliveryChannel, DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
+from cloudsched.domain.documents.run_counts import is_late
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
 from cloudsched.domain.explanation.findings import Undelivered
 from cloudsched.domain.responses.api_responses import DeliveryReport
 from cloudsched.domain.transitions.needs import find_trouble
-from cloudsched.domain.transitions.notices import LATE
 from cloudsched.domain.transitions.run_records import derive_message_id
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.storage.pages import Page, start_before
@@ -118,7 +118,7 @@ def find_undelivered(
             is_new = status in {DeliveryStatus.PENDING, DeliveryStatus.SENDING}
             if status is DeliveryStatus.SENT or delivery.channel == PING:
                 continue
-            if is_new and now - delivery.created_at <= LATE:
+            if is_new and not is_late(delivery.created_at, now):
                 continue
             report = _report(each, delivery, _load_record(store, each))
             found.append(

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.explanation.findings import Finding, Workers, say_no_worker
 from cloudsched.domain.responses.count import Count
-from cloudsched.domain.responses.overview_responses import Queue, QueuedTask, QueuedTaskPage
+from cloudsched.domain.responses.overview_responses import Need, Queue, QueuedTask, QueuedTaskPage
 from cloudsched.engine.storage.pages import make_token, read_token
 from cloudsched.features.pull.fields import queue_keys
 from cloudsched.features.pull.offers import find_claimable_run
@@ -61,6 +62,23 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, 
             )
         )
     return tuple(states)
+
+
+def find_causes(container: Container, owner: str | None) -> Iterator[Need]:
+    """Yield each queue key where work waits and no worker listens. Costs what `list_queues` does."""
+    for each in list_queues(container.store, owner, container.clock.now()):
+        if each.waiting and not each.workers:
+            skill = f" with the skill {each.skill}" if each.skill else ""
+            least = "at least " if each.waiting.at_least else ""
+            wait = f"{least}{each.waiting.value:,} run{' waits' if each.waiting.value == 1 else 's wait'}"
+            yield Need(
+                cause=NeedCause.NO_WORKER,
+                sentence=f"No worker{skill} listens at the queue {each.queue}: {wait}.",
+                since=each.first_since,
+                subject=each.queue,
+                path="queues",
+                query={"queue": each.queue},
+            )
 
 
 def list_queued_tasks(

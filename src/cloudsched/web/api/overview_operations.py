@@ -5,35 +5,63 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.run_counts import is_late
+from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.responses import overview_responses as responses
 from cloudsched.engine.queries.audit_trail import list_audit_entries as list_all_entries
 from cloudsched.engine.queries.execution_search import load_execution
 from cloudsched.engine.queries.name_search import find_named
+from cloudsched.engine.queries.needs import join_needs
 from cloudsched.engine.storage.pages import bad_token
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.handler_operations import list_visible_handlers
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.responses import json_response
+from cloudsched.web.api.visibility import AllowedVerbs
+from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.queries.needs import FoundNeed
     from cloudsched.engine.sweep.shard_sweeps import SweepNote
 
 
 @operation("GET", "/v1/overview", "Tasks", query=bodies.AnyOwnerQuery, response_schema="OverviewCounts")
 def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
-    """Count tasks by status, open work, problems, the executions that ended in each recent hour, and what is due.
+    """Count tasks by status, open work, the executions that ended in each recent hour, and list what needs attention.
 
     The counts are kept for ten seconds. Each ends at 10,000. Users see those of their own tasks.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
-    counts, sweep = call.app.container.many_tasks.overview.count(owner)
-    causes = call.app.container.causes.find(owner)
-    more = {"sweep": _make_sweep_state(call, sweep), "causes": causes}
-    return json_response(counts.model_copy(update=more).to_wire())
+    found = call.app.container.many_tasks.overview.count(owner)
+    needs = join_needs(call.app.container.causes.find(owner), found.needs)
+    allowed = AllowedVerbs(call.app, call.caller)
+    shown = tuple(
+        each.need if _may_act(call, allowed, each) else each.need.model_copy(update={"act": None}) for each in needs
+    )
+    more = {"sweep": _make_sweep_state(call, found.sweep), "needs": shown}
+    return json_response(found.counts.model_copy(update=more).to_wire())
+
+
+def _may_act(call: ApiCall, allowed: AllowedVerbs, found: FoundNeed) -> bool:
+    """Return whether the caller may do what resolves a need."""
+    task = found.task
+    match found.need.cause:
+        case NeedCause.FAILED:
+            may_retry = task and found.record and allowed.of_loaded_execution(task, found.record)
+            return Verb.RETRY in (may_retry or ())
+        case NeedCause.PAUSED:
+            return task is not None and Verb.RESUME in allowed.of_task(task)
+        case NeedCause.WAITING:
+            return task is not None and Verb.SEND_EVENT in allowed.of_task(task)
+        case NeedCause.QUEUE_PAUSED | NeedCause.BUDGET_USED_UP:
+            return call.caller.has_right(Right.WRITE) and call.caller.visible_owner is None
+        case _:
+            return call.caller.has_right(Right.WRITE)
 
 
 @operation("GET", "/v1/changes", "Tasks", query=bodies.AnyOwnerQuery, response_schema="ChangeCursor")
@@ -122,11 +150,19 @@ def list_audit_entries(call: ApiCall, query: bodies.AuditListQuery) -> Response:
 def _make_sweep_state(call: ApiCall, note: SweepNote | None) -> responses.SweepState | None:
     if note is None or call.caller.visible_owner is not None:
         return None
-    lag = max(0.0, (call.app.container.clock.now() - note.updated_at).total_seconds())
+    now = call.app.container.clock.now()
+    lag = max(0.0, (now - note.updated_at).total_seconds())
     counts = {name: getattr(note, name) for name in ("examined", "dispatched", "unsent", "failed")}
     hanging = call.app.container.hanging or None
     seen = tuple(responses.SeenDeployment(version=each.version, at=each.at) for each in note.deployments)
-    return responses.SweepState(finished_at=note.updated_at, lag=lag, hanging=hanging, deployments=seen, **counts)
+    return responses.SweepState(
+        finished_at=note.updated_at,
+        lag=lag,
+        is_late=is_late(note.updated_at, now),
+        hanging=hanging,
+        deployments=seen,
+        **counts,
+    )
 
 
 def _decode_key(token: str | None) -> str:

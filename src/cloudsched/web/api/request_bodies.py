@@ -16,8 +16,8 @@ from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.filters import ExecutionFields, RunConditions, TaskConditions
 from cloudsched.domain.documents.person import PersonSpec, ZoneName
-from cloudsched.domain.documents.run_counts import STARTED_LATE, PartLength
-from cloudsched.domain.documents.task import MAX_NAME, Owner
+from cloudsched.domain.documents.run_counts import LATE, PartLength
+from cloudsched.domain.documents.task import MAX_NAME, Owner, Trouble
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
 from cloudsched.domain.schedules.schedule import Schedule
@@ -127,7 +127,7 @@ class TaskListQuery(TaskConditions, PageQuery):
     def to_task_search(self) -> TaskSearch:
         """Return the filters that no index has, and that need a search."""
         words, _ = self._read_search()
-        return TaskSearch(words, self.calls, self.payloads)
+        return TaskSearch(words, self.calls, self.payloads, self.trouble is Trouble.OVERDUE)
 
     def _read_search(self) -> tuple[tuple[str, ...], Category | None]:
         """Return the words to look for, and the category if one of them names it."""
@@ -150,15 +150,21 @@ class TaskListQuery(TaskConditions, PageQuery):
                 f"contradicts {'trouble' if self.trouble else 'dueFrom or dueUntil'}",
                 hint,
             )
+        due_until, trouble, trouble_until = self.due_until, self.trouble, self.trouble_until
+        if trouble is Trouble.OVERDUE:
+            if trouble_until is None:
+                hint = f"Give the instant before which it was due, such as {LATE.seconds // 60} minutes ago."
+                raise InvalidInput("troubleUntil", "is missing: what is late by when?", hint)
+            due_until, trouble, trouble_until = trouble_until, None, None
         return TaskQuery(
             owner=owner,
             status=self.status,
             handler=self.handler,
             label=self.label,
             due_from=due_from,
-            due_until=self.due_until,
-            trouble=self.trouble,
-            trouble_until=self.trouble_until,
+            due_until=due_until,
+            trouble=trouble,
+            trouble_until=trouble_until,
             category=self._read_search()[1],
         )
 
@@ -210,7 +216,7 @@ class ExecutionFilterQuery(ExecutionFields):
     def to_execution_query(self, owner: str | None) -> ExecutionQuery:
         """Return the query, for an owner whom the caller may list. Raises InvalidInput."""
         others = (self.status, self.outcome, self.handler, self.label, self.category, self.error, self.error_type)
-        is_late = self.min_lateness is not None and self.min_lateness >= STARTED_LATE and not any(others)
+        is_late = self.min_lateness is not None and self.min_lateness >= LATE and not any(others)
         return ExecutionQuery(
             owner,
             self.status,

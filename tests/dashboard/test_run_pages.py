@@ -43,7 +43,7 @@ def read(pages: Pages, task_id: str, status: ExecutionStatus = ExecutionStatus.S
     return pages.read(f"/tasks/{task_id}/executions/{run.id}")
 
 
-PANELS = {"Payload", "Result", "Progress", "Log", "Delivery of the result"}
+PANELS = {"Payload", "Result", "Progress", "Log"}
 
 
 def list_headings(text: str) -> set[str]:

@@ -333,8 +333,8 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     return this.#list(`/v1/inboxes/${encode(owner)}/messages`, "messages", {}, options);
   }
 
-  async unread(owner: string, options?: RequestOptions): Promise<number> {
-    return (await this.#get<api.UnreadCount>(`/v1/inboxes/${encode(owner)}/unread`, undefined, options)).unread;
+  unread(owner: string, options?: RequestOptions): Promise<api.Count> {
+    return this.#get(`/v1/inboxes/${encode(owner)}/unread`, undefined, options);
   }
 
   markRead(owner: string, messageId: string, options: RequestOptions = {}): Promise<api.Message> {

@@ -159,7 +159,7 @@ test("people, calendars, feeds, scripts and lists for operators", async () => {
   await assert.rejects(client.updatePerson(owner, { timezone: "UTC" }, { etag: '"other"' }), { status: 412 });
   assert.equal((await client.person(owner)).email.address, "a@example.com");
   assert.equal((await client.putPerson(owner, { timezone: "UTC" }, { replace: true })).email, undefined);
-  assert.equal(await client.unread(owner), 0);
+  assert.equal((await client.unread(owner)).value, 0);
   assert.deepEqual(await client.inbox(owner).take(1), []);
   await client.deletePerson(owner);
   await client.putCalendar("closed", { owner, days: [{ date: "2027-08-02" }] });

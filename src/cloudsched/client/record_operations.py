@@ -11,7 +11,8 @@ from cloudsched.client.views import CalendarView, FeedView, PersonView, ScriptVi
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import PersonPatch, PersonSpec
-from cloudsched.domain.responses.api_responses import ExportPage, UnreadCount, WebhookSecret
+from cloudsched.domain.responses.api_responses import ExportPage, WebhookSecret
+from cloudsched.domain.responses.count import Count
 from cloudsched.domain.transitions.task_draft import to_wire_fields
 from cloudsched.domain.transitions.validation_errors import say_in_python
 from cloudsched.errors import InvalidInput
@@ -282,14 +283,14 @@ class PeopleOperations:
         return fetch("a message", Message, "POST", path, {})
 
     @operation
-    def unread(self, owner: str) -> Flow[int]:
-        """Return the number of unread messages in an owner's inbox. 1000 stands for that many or more.
+    def unread(self, owner: str) -> Flow[Count]:
+        """Return the number of unread messages in an owner's inbox, at most 1000.
 
-        >>> client.unread("ada")
+        >>> client.unread("ada").value
         2
         """
         answer = yield ApiRequest("GET", f"{_inbox_path(owner)}/unread")
-        return answer.read("a count", reader(UnreadCount)).unread
+        return answer.read("a count", reader(Count))
 
     @operation
     def rotate_webhook_secret(self, owner: str) -> Flow[str]:

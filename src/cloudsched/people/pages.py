@@ -109,7 +109,7 @@ def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:
         "budget": api.find(f"{path}/budget"),
         "counts": api.find("/v1/overview", owner=owner),
         "deliveries": api.get("/v1/deliveries", owner=owner, pageSize=_LISTED_OF_PERSON),
-        "unread": (api.find(f"{_name_path('inboxes', owner)}/unread") or {}).get("unread"),
+        "unread": api.find(f"{_name_path('inboxes', owner)}/unread"),
     }
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.web.callers import DAY, HOUR, MINUTE, PEOPLE, SECOND, Answer, RoleHarness, make_keys
 
 from cloudsched import App, Settings
+from cloudsched.errors import NotAllowed
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Role
 
@@ -133,6 +134,31 @@ def test_what_is_still_tried_is_left_alone(roles: RoleHarness) -> None:
     roles.sim.channel("EMAIL").is_down = False
     roles.sim.advance(DAY)
     assert list_mails(roles) == ["dora@example.com"]
+    assert roles.fetch("admin", "/v1/deliveries")["deliveries"] == []
+
+
+def test_what_was_given_up_after_all_its_tries_is_sent_again(roles: RoleHarness) -> None:
+    """One more attempt: if that fails too, it has failed again, and the record says so again once."""
+    roles.sim.app.update_person("dora", email={"address": "dora@example.com", "verified": True})
+    roles.sim.channel("EMAIL").is_down = True
+    task_id = make(roles)
+    roles.sim.advance(8 * DAY)
+    gave_up = find(roles)
+    assert (gave_up["status"], gave_up["attempts"]) == ("FAILED", 10)
+    assert resend(roles).status_code == 200
+    roles.sim.advance(2 * DAY)
+    assert (find(roles)["status"], find(roles)["attempts"]) == ("FAILED", 11)
+    (run,) = roles.sim.executions(task_id)
+    assert str(run.message).count("Not delivered by EMAIL") == 1
+    roles.sim.channel("EMAIL").is_down = False
+    (failed,) = roles.sim.app.deliveries_of(channel="EMAIL", since=run.scheduled_for, until=roles.sim.now)
+    assert roles.sim.app.resend(failed.id).status == "RETRYING"
+    roles.sim.advance(MINUTE)
+    with pytest.raises(NotAllowed):
+        roles.sim.app.resend(failed.id, "other@example.com")
+    assert list_mails(roles) == ["dora@example.com"]
+    (run,) = roles.sim.executions(task_id)
+    assert "Not delivered" not in str(run.message)
     assert roles.fetch("admin", "/v1/deliveries")["deliveries"] == []
 
 

@@ -155,12 +155,6 @@ class MessagePage(PageResponse):
     messages: tuple[Message, ...]
 
 
-class UnreadCount(ApiResponse):
-    """The number of unread messages in an inbox."""
-
-    unread: int = Field(ge=0, le=1000)
-
-
 class Tree(ApiResponse, Generic[T]):
     """A task and the calls that it made, in order."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.responses import api_responses as responses
+from cloudsched.domain.responses.count import Count
 from cloudsched.domain.transitions.suspend import is_awaited
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
@@ -64,7 +65,7 @@ def mark_message_read(call: ApiCall) -> Response:
     return json_response(message.to_wire())
 
 
-@operation("GET", "/v1/inboxes/{owner}/unread", "Inboxes", response_schema="UnreadCount")
+@operation("GET", "/v1/inboxes/{owner}/unread", "Inboxes", response_schema="Count")
 def count_unread_messages(call: ApiCall) -> Response:
     """Count an owner's unread messages.
 
@@ -73,4 +74,4 @@ def count_unread_messages(call: ApiCall) -> Response:
     owner = call.path["owner"]
     call.caller.require_inbox(owner)
     unread = call.app.container.store.inbox.count_unread(owner, MAX_UNREAD)
-    return json_response(responses.UnreadCount(unread=unread).to_wire())
+    return json_response(Count.up_to(unread, MAX_UNREAD).to_wire())

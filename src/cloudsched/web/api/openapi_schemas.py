@@ -28,6 +28,7 @@ from cloudsched.domain.recurrence.rrule import WEEKDAYS
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.responses.api_responses import Execution, Person, Task
+from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.webhooks import WEBHOOKS
 from cloudsched.domain.transitions.task_draft import PAYLOAD_MERGE
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
@@ -116,7 +117,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     Message,
     Person,
     Explanation,
-    responses.UnreadCount,
+    Count,
     responses.TaskPage[Task],
     responses.ExecutionPage,
     responses.MessagePage,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, take_part
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
 from cloudsched.domain.responses.count import Count
-from cloudsched.engine.queries.occurrences import MAX_TASKS, DueReader, iter_occurrences
+from cloudsched.engine.queries.occurrences import DueReader, iter_occurrences
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.search import OccurrenceQuery
     from cloudsched.engine.ports.store import Store
 
+MAX_COUNTED: Final = 500
+"""The most tasks that a count reads: a page asks for two, each time something changes."""
 COUNT_STEPS: Final = 50_000
 """The most steps that the searches of one count take: a thousand daily tasks in six weeks take 42,000."""
 _TICK: Final = timedelta(microseconds=1)
@@ -29,18 +31,23 @@ def count_due(store: Store, query: OccurrenceQuery, edges: Sequence[datetime]) -
     """Return how many unclaimed occurrences, without jitter, matching tasks have in each part.
 
     The query's times are the first edge and the last. The occurrences are those that `list_occurrences` lists. A count
-    reads `MAX_TASKS` tasks, and is cut if its search takes too many steps: then later parts have at least as many.
+    reads `MAX_COUNTED` tasks, and is cut if its search takes too many steps: then later parts have at least as many.
     """
     marks = [(each - UTC_EPOCH) // _TICK for each in edges]
     counts = [0] * (len(marks) - 1)
-    reader = DueReader(store, query, part=MAX_TASKS)
+    reader = DueReader(store, query, part=MAX_COUNTED)
+    read = 0
     with spend_from(Allowance(COUNT_STEPS)):
         while tasks := reader.take():
+            read += len(tasks)
             for task in tasks:
                 times, cut = _list_times(task, edges[0], edges[-1])
                 if cut is not None:
                     reader.note_missing(cut)
                 _add(counts, times, marks)
+            if read > MAX_COUNTED:
+                reader.leave_rest()
+                break
     cut = reader.complete_until
     return [
         Count(value=due, at_least=cut is not None and end > cut) for due, end in zip(counts, edges[1:], strict=True)

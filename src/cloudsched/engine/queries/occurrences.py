@@ -184,6 +184,11 @@ class DueReader:
     def _is_wanted(self, task: Task, last: str | None) -> bool:
         return self._query.matches(task) and (last is None or task.id <= last)
 
+    def leave_rest(self) -> None:
+        """Note that what has not been read is missing."""
+        if self._lists:
+            self.note_missing(self._lists[0][0][0])
+
     def note_missing(self, at: datetime) -> None:
         """Note that some of what occurs from an instant on is missing."""
         self.complete_until = min(at, self.complete_until or at)

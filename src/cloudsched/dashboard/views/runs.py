@@ -25,12 +25,8 @@ PAGE_SIZE: Final = 100
 PARAMETERS: Final = name_parameters(RUNS)
 RETRY_FILTERS: Final = tuple(each.name for each in RUNS if each.name not in {"within", "outcome", "calls"})
 """The filters that choose the executions to retry, which have failed."""
-_COUNTED: Final = {
-    "FAILED": ("failed", "failed"),
-    "RAN": ("ran", "succeeded"),
-    "SKIPPED": ("skipped", "skipped"),
-}
-"""The outcomes that the API counts, under which name, and their words."""
+_COUNTED: Final = {"failed": "failed", "ran": "succeeded", "skipped": "skipped"}
+"""The outcomes as the API counts them, and their words."""
 _COUNTED_BY: Final = frozenset({"from", "until", "owner", "handler", "label", "category", "outcome", "calls"})
 """The filters that such a count may have."""
 _LONGEST: Final = 100
@@ -50,18 +46,20 @@ def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for a page of executions, and for their number if an index has it."""
     path, asked = list_rows(visit)
     page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
-    parts = []
-    late = {name: text for name, text in asked.items() if name == "minLateness" and text == "PT1M"}
-    if "from" in asked and not asked.keys() - _COUNTED_BY - late.keys():
-        bounds = {name: asked[name] for name in _COUNTED_BY - {"outcome", "calls"} & asked.keys()}
-        parts = api.list_items(f"{path}/counts", "parts", **{"until": visit.now.isoformat(), **bounds}, per="P1D")
-    names = [("late", "started a minute late or more")] if late else [*_COUNTED.values()]
+    return {**page, "asked": asked, "counted": _count(api, visit, asked)}
+
+
+def _count(api: Api, visit: Visit, asked: Mapping[str, str | None]) -> dict[str, Count]:
+    """Return the numbers of what matches, with their words. Empty if the API does not count it."""
+    late = {"minLateness"} if asked.get("minLateness") == "PT1M" else set[str]()
+    if "from" not in asked or asked["calls"] != "false" or asked.keys() - _COUNTED_BY - late:
+        return {}
+    bounds = {name: asked[name] for name in asked.keys() - {"outcome", "calls"} - late}
+    parts = api.list_items("/v1/executions/counts", "parts", **{"until": visit.now.isoformat(), **bounds}, per="P1D")
+    names = {"late": "started a minute late or more"} if late else _COUNTED
     if outcome := asked.get("outcome"):
-        names = [_COUNTED[outcome]]
-    counted = [
-        (sum((read_count(each[name]) for each in parts), Count(value=0)), words) for name, words in names if parts
-    ]
-    return {**page, "asked": asked, "counted": counted}
+        names = {name: words for name, words in _COUNTED.items() if name.upper() == outcome}
+    return {words: sum((read_count(each[name]) for each in parts), Count(value=0)) for name, words in names.items()}
 
 
 def build(answer: Json, visit: Visit) -> Json:
@@ -130,7 +128,7 @@ def _write_sentence(answer: Json) -> str:
     """Return the numbers of all runs that match, where they are counted."""
     if not answer["executions"] and answer.get("nextPageToken"):
         return "Nothing was found yet: the next page goes on."
-    told = [write_count(each.to_wire(), words, words) for each, words in answer["counted"] if each]
+    told = [write_count(each.to_wire(), words, words) for words, each in answer["counted"].items() if each]
     if told:
         return f"{join_phrases(*told)}."
     return "" if answer["executions"] else "Nothing matches."

@@ -229,7 +229,6 @@ class ExecutionFilter:
 
 _NEVER = timedelta(-1)
 EVERY_EXECUTION = ExecutionFilter()
-WITHOUT_CALLS = ExecutionFilter(has_calls=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from cloudsched.dashboard.charts.run_marks import draw_runs, write_runs
 from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, Filter, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.status import explain_unregistered, find_unregistered, show_status
+from cloudsched.dashboard.status import explain_unregistered, find_unregistered, show_need, show_status
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.batch_change import BatchAction

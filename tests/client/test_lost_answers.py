@@ -20,7 +20,7 @@ from cloudsched.agents.tools import AgentTools
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import AsyncClient, Client
 from cloudsched.dashboard.api import Api
-from cloudsched.dashboard.task_verbs import act
+from cloudsched.dashboard.offered_verbs import act
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.engine.ports.search import TaskQuery

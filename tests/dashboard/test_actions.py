@@ -17,7 +17,7 @@ from werkzeug.test import TestResponse
 
 from cloudsched import App, Context, Settings
 from cloudsched.dashboard.times import BLANK
-from cloudsched.dashboard.views.task_history import build_entry
+from cloudsched.dashboard.views.task import build_entry
 from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.task import HistoryEntry, Hold, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action

@@ -13,7 +13,7 @@ from tests.dashboard.conftest import find_execution, get, look, visit
 
 from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.views import audit as audit_view
-from cloudsched.dashboard.views.task_history import name_actor, read_actor
+from cloudsched.dashboard.views.task import name_actor, read_actor
 from cloudsched.domain.documents.authority import ANONYMOUS, say_subject
 from cloudsched.domain.documents.name_words import rank_nearness
 from cloudsched.engine.queries.audit_trail import SCHEDULER

@@ -19,6 +19,7 @@ from cloudsched.dashboard.forms.fields import Submitted
 from cloudsched.dashboard.forms.problems import FormProblem, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, finish
 from cloudsched.dashboard.local_clock import move_clock
+from cloudsched.dashboard.offered_verbs import act
 from cloudsched.dashboard.rendering import (
     TEMPLATES,
     find_address,
@@ -29,7 +30,6 @@ from cloudsched.dashboard.rendering import (
 )
 from cloudsched.dashboard.routes import DONE, MAP, TABS, UNDONE_BY, VIEWS
 from cloudsched.dashboard.static_files import serve_file
-from cloudsched.dashboard.task_verbs import act
 from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.visit import UTC_ZONE, Visit, require_known, require_times
 from cloudsched.domain.own_logger import own_logger

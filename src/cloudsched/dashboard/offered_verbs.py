@@ -1,35 +1,99 @@
-"""The verbs that are offered for a task or an execution, and the questions before a manual run or retry.
+"""The verbs of a task's page: what is asked before them, why some are not possible now, and what carries them out.
 
-A verb that is not possible now is shown with the reason. One that the caller may never use is not offered. The API
-decides in any case, and a reason only predicts its answer.
+Which there are, and their words, is in the table of verbs (`cloudsched.domain.documents.verbs`). The API decides in any
+case, and a reason only predicts its answer.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from pydantic.alias_generators import to_camel
+
+from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.forms.fields import read_json
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.times import find_instant
 from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.any_case import to_upper_snake
+from cloudsched.domain.documents import receipt
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
+from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
+RESUMED_IN_VAIN: Final = "resumed-in-vain"
+"""What is done if a task is resumed while its budget or its limit is used up."""
+RESUME_QUESTION: Final = (
+    "Its schedule continues from now: runs that were open when it was paused come first. What came due since is "
+    "skipped, and failed runs are not retried."
+)
+"""The question before a task that failures have paused is resumed."""
 _SHOWN: Final = 2000
 """The number of a payload's characters that are shown."""
+_LONGEST_NUMBER: Final = 6
+"""The digits of the longest number of a step."""
+
+
+def act(api: Api, task_id: str, word: str, form: Mapping[str, str]) -> str:
+    """Do a verb with one task, and return the name of what the page then says, in `routes.DONE`.
+
+    Raises NotFound if pages have no such verb.
+    """
+    known = {each.word: each for each in Verb if each.traits.done and each is not Verb.EDIT}
+    verb = known.get(word)
+    if verb is None:
+        raise NotFound("verb", word)
+    path = task_path(task_id)
+    if verb is Verb.DELETE:
+        api.delete(path)
+        return word
+
+    etag = form.get("etag", "")
+    headers = {}
+    if not etag:  # a state names the request, too
+        headers["Idempotency-Key"] = str(uuid.uuid4())
+    event = quote(form.get("event", ""), safe="")
+    answer = api.post(path + verb.path.format(event=event), _read_body(verb, form), etag=etag, headers=headers)
+    doubts = answer.get("receipt", {}).get("doubts", ())
+    if verb is Verb.RESUME and any(each["reason"] == receipt.Reason.BUDGET_USED_UP for each in doubts):
+        return RESUMED_IN_VAIN
+    return word
+
+
+def _read_body(verb: Verb, form: Mapping[str, str]) -> dict[str, object] | None:
+    """Return a verb's request, from its button and from the fields of its form. None if it has no fields."""
+    traits = verb.traits
+    if traits.body is None:
+        return None
+    body: dict[str, object] = dict(traits.button.body) if traits.button else {}
+    for name in map(to_camel, traits.body.model_fields):
+        if form.get(name):
+            body[name] = _READERS.get(name, str)(form[name])
+    return body
+
+
+def _read_step(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER):
+        raise InvalidInput("fromStep", "is not the number of a step", "Choose a step of the run.")
+    return int(text)
+
+
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {"fromStep": _read_step, "payload": read_json}
+"""How the fields of forms are read that are not texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,49 +104,33 @@ class Question:
     handler_gets: str
     payload: str
     """The handler's payload. Empty if there is none, or for a task of several handlers."""
-    can_change: bool = False
-    """True if it can be run with another payload."""
 
 
-def make_question(task: Json, due: Sequence[datetime], explanation: Json, visit: Visit) -> Question | None:
-    """Return the question. None if the caller cannot run the task now."""
-    if "trigger" not in task.get("allowedVerbs", ()):
-        return None
+def make_question(task: Json, due: Sequence[datetime], explanation: Json, visit: Visit) -> Question:
+    """Return the question before a task is run now."""
     children = task.get("children", ())
-    handler_gets, payload = _show_payload(task)
-    what = "It runs"
-    if children:
-        what = f"All {len(children)} of its tasks run"
-    when = "now"
-    if any(each["reason"] == Reason.QUEUE_PAUSED for each in explanation["findings"]):
-        when = "when its queue is resumed"
+    what = f"All {len(children)} of its tasks run" if children else "It runs"
+    is_held = any(each["reason"] == Reason.QUEUE_PAUSED for each in explanation["findings"])
+    when = "when its queue is resumed" if is_held else "now"
     then = ""
-    if due and due[0] <= visit.now:
-        then = f" What was due {visit.moment(due[0]).text} has not started yet."
-    elif due:
-        then = f" The next run is still due {visit.moment(due[0]).text}."
+    if due:
+        said = "What was due {} has not started yet." if due[0] <= visit.now else "The next run is still due {}."
+        then = f" {said.format(visit.moment(due[0]).text)}"
     beside = only_if(task.get("isRunning"), " Another run of it is open and continues beside this one.")
     return Question(
-        sentence=f"{what} once, {when}. The schedule stays as it is.{then}{beside}{_write_offer(task)} "
+        f"{what} once, {when}. The schedule stays as it is.{then}{beside}{_write_offer(task)} "
         "You cannot take back a run that has started.",
-        handler_gets=handler_gets,
-        payload=payload,
-        can_change=not children,
+        *_show_payload(task),
     )
 
 
 def make_retry_question(task: Json, record: Json) -> Question:
     """Return the question for an ended execution of a task."""
-    handler_gets, payload = _show_payload(task, record.get("payload"))
     what = "It never started, and now runs once."
     if record.get("startedAt"):
         what = "It gets one more attempt. Recorded steps are kept. What failed runs again, "
         what += "and so does what the handler does outside steps."
-    return Question(
-        sentence=f"{what}{_write_offer(task)}",
-        handler_gets=handler_gets,
-        payload=payload,
-    )
+    return Question(f"{what}{_write_offer(task)}", *_show_payload(task, record.get("payload")))
 
 
 def _write_offer(task: Json) -> str:
@@ -94,19 +142,11 @@ def _show_payload(task: Json, own: Json | None = None) -> tuple[str, str]:
     """Return a sentence on the handler's payload, and the payload as JSON. Empty for several handlers."""
     if task.get("children"):
         return "", ""
-    payload = own
-    whose = "this run's own payload"
-    if own is None:
-        payload = task.get("payload", {})
-        whose = "the task's own payload"
-    said = f"The handler {task['handler']} gets {whose}"
+    payload = task.get("payload", {}) if own is None else own
+    said = f"The handler {task['handler']} gets {'the task' if own is None else 'this run'}'s own payload"
     if not payload:
         return f"{said}, which is empty.", ""
     return f"{said}:", shorten(json.dumps(payload, indent=2, ensure_ascii=False), _SHOWN)
-
-
-_LABELS: Final = {Verb.RESUME: "Resume the task", Verb.TRIGGER: "Run now", Verb.PAUSE: "Pause the task"}
-"""The verbs whose absence is explained, in the order of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +156,6 @@ class Held:
     reason: str
     is_own: bool
     """True if its own limit is used up, which an edit raises. False if its owner's budget is."""
-
-
-_NO_BUDGET: Final = Held("The budget is used up: the next start would pause it again.", is_own=False)
-_NO_LIMIT: Final = Held("The task's limit of this month is used up: the next start would pause it again.", is_own=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Impossible:
-    """Verbs that are not possible now, for one reason."""
-
-    labels: tuple[str, ...]
-    reason: str
 
 
 def fetch_startable(api: Api, visit: Visit, task: Json) -> bool:
@@ -145,41 +173,35 @@ def fetch_held(api: Api, task: Json, explanation: Json) -> Held | None:
     if task["status"] in FINAL_STATUSES or not (is_told or task["status"] == TaskStatus.PAUSED):
         return None
     budget = api.find(f"/v1/people/{quote(task['owner'], safe='')}/budget")
+    then = "is used up: the next start would pause it again."
     if budget is not None and budget["isUsedUp"]:
-        return _NO_BUDGET
-    return _NO_LIMIT if is_told else None
+        return Held(f"The budget {then}", is_own=False)
+    return Held(f"The task's limit of this month {then}", is_own=True) if is_told else None
 
 
-def list_impossible(task: Json, now: datetime, *, may_start: bool, held: Held | None = None) -> list[Impossible]:
-    """Return the verbs that are not possible now, for a task that its caller may change."""
+def explain_impossible(task: Json, now: datetime, held: Held | None, *, may_start: bool) -> tuple[list[str], str]:
+    """Return the buttons that are not possible now, and why, for a task that its caller may change."""
     verbs = task.get("allowedVerbs", ())
-    if not verbs:
-        return []
-    found: dict[str, list[str]] = {}
-    if held:
-        is_paused = task["status"] == TaskStatus.PAUSED
-        found[held.reason] = [_LABELS[verb] for verb in (Verb.RESUME, Verb.TRIGGER) if is_paused or verb in verbs]
-    for verb, label in _LABELS.items():
-        if held and verb.traits.starts:
-            continue
-        if verb in verbs or (verb.traits.starts and not may_start):
-            continue
-        if reason := _find_reason(verb, task, now):
-            found.setdefault(reason, []).append(label)
-    return [Impossible(tuple(labels), reason) for reason, labels in found.items()]
-
-
-def _find_reason(verb: Verb, task: Json, now: datetime) -> str:
     status = TaskStatus(task["status"])
-    if status in FINAL_STATUSES and verb is not Verb.RESUME:
-        return f"The task has ended ({show_status(status).word.lower()}). {_find_way_back(task, now)}"
-    if status is TaskStatus.PAUSED and verb is Verb.RESUME:
-        return "The only time it was due has passed while it was paused. Give it a new schedule."
-    if status is TaskStatus.PAUSED and verb is Verb.TRIGGER:
-        return "The task is paused. Resume it to run it."
-    if status is TaskStatus.ACTIVE and verb is Verb.TRIGGER:
-        return "Too many runs of the task are open. Wait until some of them have ended."
-    return ""
+    wanted = [Verb.TRIGGER]
+    if status in FINAL_STATUSES:
+        wanted.append(Verb.PAUSE)
+        reason = f"The task has ended ({show_status(status).word.lower()}). {_find_way_back(task, now)}"
+    elif held:
+        reason = held.reason
+    elif status is TaskStatus.ACTIVE:
+        reason = "Too many runs of the task are open. Wait until some of them have ended."
+    elif Verb.RESUME in verbs:
+        reason = "The task is paused. Resume it to run it."
+    else:
+        reason = "The only time it was due has passed while it was paused. Give it a new schedule."
+    if status is TaskStatus.PAUSED:
+        wanted.append(Verb.RESUME)
+    missing = [each for each in wanted if each not in verbs or (held and each.traits.starts)]
+    labels = [
+        each.traits.button.label for each in missing if each.traits.button and (may_start or not each.traits.starts)
+    ]
+    return labels if verbs else [], reason
 
 
 def _find_way_back(task: Json, now: datetime) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 from werkzeug.routing import Map, Rule
 
 from cloudsched.dashboard.forms import run_form, take_back, task_form
-from cloudsched.dashboard.task_verbs import RESUMED_IN_VAIN
+from cloudsched.dashboard.offered_verbs import RESUMED_IN_VAIN
 from cloudsched.dashboard.view import View
 from cloudsched.dashboard.views import (
     actions,

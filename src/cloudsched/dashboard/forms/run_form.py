@@ -17,7 +17,7 @@ from cloudsched.dashboard.forms.fields import (
     write_payload,
 )
 from cloudsched.dashboard.forms.problems import refuse
-from cloudsched.errors import CloudschedError, InvalidInput, NotFound
+from cloudsched.errors import CloudschedError, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,8 +43,6 @@ def fetch(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
     if event:
         answer["schema"] = handler.get("eventSchemas", {}).get(event)
         payload = {}
-        if answer["schema"] is None:
-            raise InvalidInput("", f"The event {event!r} has no form.", "Answer it on the task's page.")
     return {**answer, "texts": {PAYLOAD: write_payload(payload)}}
 
 

@@ -9,7 +9,7 @@ from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.filters import name_filter, write_filter, write_value
 from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.status import Status
-from cloudsched.dashboard.views.task_history import name_actor
+from cloudsched.dashboard.views.task import name_actor
 from cloudsched.dashboard.words import write_count
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.batch_change import BatchAction, BatchState

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from cloudsched.dashboard.filters import CHANGES, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.times import parse_instant
-from cloudsched.dashboard.views.task_history import build_entry, read_actor
+from cloudsched.dashboard.views.task import build_entry, read_actor
 from cloudsched.domain.documents.verbs import Action
 
 if TYPE_CHECKING:

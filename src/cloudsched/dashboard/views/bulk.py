@@ -77,16 +77,17 @@ def _read_failures(texts: Mapping[str, str]) -> dict[str, str]:
 def _preview(api: Api, chosen: Mapping[str, str], action: str | None = None) -> Json:
     """Ask what an action would change or, without one, which failed executions would be retried."""
     wanted: dict[str, Any] = dict(chosen)
-    path, content = "/v1/executions/batchRetry", {"filter": wanted}
+    path: str = "/v1/executions/batchRetry"
+    content: Json = {"filter": wanted}
     if action is not None:
         action = to_upper_snake(action)
         if action not in set(BatchAction):
             raise InvalidInput("", "There is no such action on many tasks.", "Choose one beside the list of tasks.")
         path, content = "/v1/tasks/batchChange", {"action": action, "filter": wanted}
     if not chosen:
-        raise InvalidInput(
-            "", "Nothing is chosen: that would mean everything there is.", "Tick rows, or filter the list."
-        )
+        one, every = ("run", "failure") if action is None else ("task", "task")
+        problem = f"No {one} is chosen: that would mean every {every} there is."
+        raise InvalidInput("", problem, f"Tick {one}s, or filter the list first.")
     if "status" in wanted:
         wanted["status"] = wanted["status"].upper()
     if "ids" in wanted:

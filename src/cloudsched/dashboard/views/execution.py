@@ -14,8 +14,7 @@ from cloudsched.dashboard.times import parse_instant, write_duration, write_took
 from cloudsched.dashboard.views.decisions import make_decision
 from cloudsched.dashboard.views.execution_row import find_lateness
 from cloudsched.dashboard.views.held_up import fetch_held_up
-from cloudsched.dashboard.views.task import fetch_event_schemas
-from cloudsched.dashboard.views.task_history import name_actor
+from cloudsched.dashboard.views.task import fetch_event_schemas, name_actor
 from cloudsched.dashboard.words import shorten
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.run_counts import LATE

@@ -1,20 +1,21 @@
-"""A task: the reason for its state, its executions, its next occurrences, and its fields."""
+"""A task: the reason for its state, its executions, its next occurrences, its fields, and its history."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, tzinfo
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.forms.task_options import describe_option, name_option
-from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
+from cloudsched.dashboard.forms.take_back import describe_value, is_so
+from cloudsched.dashboard.forms.task_options import name_option, read_before
+from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.offered_verbs import (
+    explain_impossible,
     explain_retry,
     fetch_held,
     fetch_startable,
-    list_impossible,
     make_question,
     make_retry_question,
 )
@@ -23,16 +24,14 @@ from cloudsched.dashboard.status import BAD, show_status
 from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.upcoming import build_upcoming
 from cloudsched.dashboard.views.execution_row import build_execution
-from cloudsched.dashboard.views.task_history import build_history
 from cloudsched.dashboard.visit import UTC_ZONE
 from cloudsched.dashboard.words import only_if, shorten
-from cloudsched.domain.documents.document import complete_table
+from cloudsched.domain.documents.authority import ANONYMOUS, say_subject
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.policy import TellFailures
-from cloudsched.domain.documents.run_counts import is_late
-from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES, NeedCause, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason, name_zone_once
+from cloudsched.domain.explanation.moves import find_move
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,77 +42,46 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final = 20
 _UPCOMING: Final = 10
-_LATE: Final = "Late since"
-_HELD_BACK: Final = frozenset({Reason.OVERLAP, Reason.TOO_MANY_RUNS})
-"""Why an occurrence starts only once an open run has ended."""
-_USUAL: Final = {"overlap": "SKIP", "catchUp": "LATEST"}
-_TOLD: Final = complete_table(
-    TellFailures,
-    {
-        TellFailures.FIRST: "of the first in a row",
-        TellFailures.EACH: "of each",
-        TellFailures.NEVER: "of none",
-    },
-)
+PARAMETERS: Final = ("runStatus", "runsFrom", "runsUntil", "page", "on", "clock", "move")
 _QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
 """Reasons that are no problem: their evidence is folded."""
 _UNCLAIMED: Final = frozenset({Reason.WAITING_FOR_WORKER, Reason.NO_WORKER_LISTENS})
 """Reasons of runs that may have no page yet, because no worker has claimed them."""
 _NO_HANDLER: Final = "Nothing would run it: its handler is not registered, so one more run would fail."
+_FAILING: Final = frozenset({NeedCause.FAILED, NeedCause.PAUSED})
+_FACTS: Final = (
+    *("description", "handler", "payload", "timezone", "labels", "retry", "overlap", "catchUp", "tellFailures"),
+    *("lockKey", "pull", "deliveryChannels", "until", "maxRuns", "maxQueriesPerMonth", "maxTokensPerMonth"),
+    *("revision", "runCount"),
+)
+"""The fields that a task's page has under their own names, if they are set."""
 
 
 def fetch(api: Api, visit: Visit, task_id: str) -> Json:
     """Ask the API for all data on a task."""
     task, etag = api.task(task_id)
     path = task_path(task_id)
-    wanted = _read_run_filters(task, visit)
-    records = api.get(f"{path}/executions", **wanted, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
-    history = api.find(f"{path}/history")
+    shown = visit.in_zone_of(task)
+    bounds = {name: read_instant(visit.query.get(name, ""), shown.zone) for name in ("runsFrom", "runsUntil")}
+    filters = {"status": visit.query.get("runStatus", "").upper()}
+    filters |= {"from": bounds["runsFrom"].iso, "until": bounds["runsUntil"].iso}
     explanation = api.get(f"{path}/explain")
     asked = None
     if at := read_asked(visit, find_zone(task.get("timezone")) or UTC_ZONE):
         asked = api.find(f"{path}/explain", at=at.isoformat())
-    schemas = {}
-    if _list_awaited(explanation):
-        schemas = fetch_event_schemas(api, task)
-
     return {
         "task": task,
         "etag": etag,
         "explanation": explanation,
         "asked": asked,
-        "executions": records,
-        "upcoming": api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"],
-        "history": history,
+        "runs": api.get(f"{path}/executions", **filters, pageSize=PAGE_SIZE, pageToken=visit.query.get("page")),
+        "entered": {name: each.value for name, each in bounds.items()},
+        "isFiltered": any(filters.values()),
+        "due": [parse_instant(each["utc"]) for each in api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"]],
+        "history": api.find(f"{path}/history") or {},
         "mayStart": fetch_startable(api, visit, task),
-        "eventSchemas": schemas,
         "held": fetch_held(api, task, explanation),
     }
-
-
-RUN_FILTERS: Final = ("runStatus", "runsFrom", "runsUntil")
-PARAMETERS: Final = (*RUN_FILTERS, "page", "on", "clock", "move", "from", "until")
-
-
-def _read_run_filters(task: Json, visit: Visit) -> dict[str, str]:
-    """Return the filters of the task's executions, as the API takes them."""
-    entered = _read_entered(visit.in_zone_of(task))
-    bounds = {"from": entered["runsFrom"].iso, "until": entered["runsUntil"].iso}
-    return {"status": visit.query.get("runStatus", "").upper(), **bounds}
-
-
-def _read_entered(visit: Visit) -> dict[str, EnteredInstant]:
-    return {name: read_instant(visit.query.get(name, ""), visit.zone) for name in RUN_FILTERS[1:]}
-
-
-def _list_awaited(explanation: Json) -> list[tuple[str, str]]:
-    """Return the events that runs wait for, each with its execution. A finding has the event's name in quotes."""
-    found = []
-    for finding in explanation["findings"]:
-        _, *quoted = finding["sentence"].split("'")
-        if finding["reason"] == Reason.WAITING_FOR_EVENT and len(quoted) > 1:
-            found.append((quoted[0], finding.get("executionId", "")))
-    return found
 
 
 def fetch_event_schemas(api: Api, task: Json) -> Json:
@@ -132,78 +100,64 @@ def read_asked(visit: Visit, zone: tzinfo) -> datetime | None:
         return None
 
 
-def build_asked(answer: Json, visit: Visit, zone: str) -> Json:
-    """Return the question about a day, and the API's answer. Its findings are empty if nothing was asked."""
-    day = visit.query.get("on", "")
-    clock = visit.query.get("clock", "")
-    findings = (answer.get("asked") or {}).get("findings", ())
-    problem = ""
-    if day and not findings:
-        asked = f"{shorten(day, 40)} {shorten(clock, 40)}".strip()
-        problem = f"{asked} is not a day that anything is known about."
-    return {"day": day, "clock": clock, "zone": zone, "findings": _write_findings(findings), "problem": problem}
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the page of a task shows."""
+    task, held, explanation = answer["task"], answer["held"], answer["explanation"]
+    verbs = task.get("allowedVerbs", ())
+    findings = explanation["findings"]
+    runs = answer["runs"]["executions"]
+    asked = (answer["asked"] or {}).get("findings", ())
+    day = f"{visit.query.get('on', '')} {visit.query.get('clock', '')}".strip()
+    possible = [each for each in Verb if each in verbs and each.traits.button and not (held and each.traits.starts)]
+    problem = any(each["reason"] not in _QUIET for each in findings[:1]) and task["status"] != TaskStatus.COMPLETED
+
+    return {
+        **answer,
+        **_build_retry(answer),
+        "title": task["title"],
+        "words": describe_schedule(task["schedule"], visit.now),
+        "verbs": verbs,
+        "isFailing": not _FAILING.isdisjoint(task.get("needs", ())),
+        "tone": _find_tone(task, runs),
+        "findings": _write_findings(findings),
+        "isEvidenceOpen": problem,
+        "askedFindings": _write_findings(asked),
+        "askedProblem": only_if(day and not asked, f"{shorten(day, 40)} is not a day that anything is known about."),
+        "awaited": _list_awaited(explanation),
+        "unclaimed": _UNCLAIMED,
+        "rows": [build_execution(each, visit) for each in runs],
+        "recorded": {each["id"] for each in runs},
+        "runStatuses": {each: show_status(each).word for each in ExecutionStatus},
+        "older": answer["runs"].get("nextPageToken"),
+        "upcoming": build_upcoming(answer["due"], visit, task.get("timezone", "UTC")),
+        "moved": _read_moved(visit),
+        "facts": [*_list_facts(task, visit)],
+        "entries": build_history(answer["history"], task, visit),
+        "json": json.dumps(task, indent=2, ensure_ascii=False),
+        "impossible": explain_impossible(task, visit.now, held, may_start=answer["mayStart"]),
+        "mayRaise": visit.may_change and visit.role == "admin",
+        "question": _warn(make_question(task, answer["due"], explanation, visit), explanation),
+        "buttons": [each for each in possible if not each.traits.button.is_last],
+        "endings": [each for each in possible if each.traits.button.is_last],
+        "hasEnded": task["status"] in FINAL_STATUSES,
+        "next": _name_next(task, visit),
+    }
+
+
+def _list_awaited(explanation: Json) -> list[tuple[str, str]]:
+    """Return the events that runs wait for, each with its execution. A finding has the event's name in quotes."""
+    found = []
+    for finding in explanation["findings"]:
+        _, *quoted = finding["sentence"].split("'")
+        if finding["reason"] == Reason.WAITING_FOR_EVENT and len(quoted) > 1:
+            found.append((quoted[0], finding.get("executionId", "")))
+    return found
 
 
 def _write_findings(findings: Sequence[Json]) -> list[Json]:
     """Return findings that are shown together, with their zone once."""
     sentences = name_zone_once([each["sentence"] for each in findings])
     return [{**each, "sentence": sentence} for each, sentence in zip(findings, sentences, strict=True)]
-
-
-def build(answer: Json, visit: Visit) -> Json:
-    """Return what the page of a task shows."""
-    task = answer["task"]
-    verbs = task.get("allowedVerbs", ())
-    explanation = answer["explanation"]
-    history = answer.get("history") or {}
-    held = answer.get("held")
-    possible = [each for each in Verb if each in verbs and not (held and each.traits.starts)]
-    own_zone = task.get("timezone", "UTC")
-    words = describe_schedule(task["schedule"], visit.now)
-    executions = answer["executions"]["executions"]
-    due = [parse_instant(each["utc"]) for each in answer["upcoming"]]
-    next_word = _name_next(task, explanation, visit)
-
-    return {
-        **answer,
-        **_build_retry(answer),
-        "title": task["title"],
-        "words": words,
-        "verbs": verbs,
-        "tone": _find_tone(task, executions) or only_if(next_word == _LATE, "retry"),
-        "findings": _write_findings(explanation["findings"]),
-        "isEvidenceOpen": _has_problem(explanation) and task["status"] != TaskStatus.COMPLETED,
-        "asked": build_asked(answer, visit, own_zone),
-        "awaited": _list_awaited(explanation),
-        "nothing": _describe_nothing(task, due),
-        "executions": [build_execution(each, visit) for each in executions],
-        "recorded": {each["id"] for each in executions},
-        "unclaimed": _UNCLAIMED,
-        "runFilters": {name: visit.query[name] for name in RUN_FILTERS if visit.query.get(name)},
-        "runStatuses": {each: show_status(each).word for each in ExecutionStatus},
-        "entered": _read_entered(visit),
-        "runsNote": write_notes(*_read_entered(visit).values()),
-        "older": answer["executions"].get("nextPageToken"),
-        "upcoming": build_upcoming(due, visit, own_zone),
-        "moved": _read_moved(visit),
-        "facts": [*_list_facts(task, words)],
-        "history": build_history(history, task, visit),
-        "omittedEntries": history.get("omittedEntries", 0),
-        "json": json.dumps(task, indent=2, ensure_ascii=False),
-        "impossible": list_impossible(task, visit.now, may_start=answer["mayStart"], held=held),
-        "mayRaise": visit.may_change and visit.role == "admin",
-        "question": None if held else _warn(make_question(task, due, explanation, visit), explanation),
-        "buttons": [each for each in possible if each.traits.button],
-        "hasEnded": task["status"] in FINAL_STATUSES,
-        "nextWord": next_word,
-    }
-
-
-def _describe_nothing(task: Json, due: list[datetime]) -> str:
-    """Return what there is instead of runs."""
-    if task.get("offeredAt"):
-        return "Nothing has run yet: a run waits for a worker."
-    return "Nothing has run yet." if due else "Nothing has run, and nothing is due."
 
 
 def _read_moved(visit: Visit) -> str:
@@ -215,77 +169,115 @@ def _read_moved(visit: Visit) -> str:
         return ""
 
 
-def _has_problem(explanation: Json) -> bool:
-    """Return whether the first finding is about something that is not as it should be."""
-    return any(each["reason"] not in _QUIET for each in explanation["findings"][:1])
-
-
 def _build_retry(answer: Json) -> Json:
     """Return the latest execution that can be retried, with the question before that, or why none can be."""
-    task, held, may_start = answer["task"], answer.get("held"), answer["mayStart"]
-    bad = [each for each in answer["executions"]["executions"] if each["status"] in BAD]
-    found: Json = {"retryable": None, "retryQuestion": None, "whyNoRetry": ""}
-    if bad and held and may_start and task.get("allowedVerbs"):
-        return {**found, "whyNoRetry": held.reason}
-    retryable = next((each for each in bad if "retry" in each.get("allowedVerbs", ())), None)
-    if retryable:
-        question = _warn(make_retry_question(task, retryable), answer["explanation"])
-        found |= {"retryable": retryable, "retryQuestion": question}
-    if bad:
-        found["whyNoRetry"] = explain_retry(task, bad[0], may_start=may_start)
-    return found
+    task, held, may_start = answer["task"], answer["held"], answer["mayStart"]
+    bad = [each for each in answer["runs"]["executions"] if each["status"] in BAD]
+    retryable = next((each for each in bad if "retry" in each.get("allowedVerbs", ()) and not held), None)
+    why = ""
+    if bad and not retryable:
+        is_held = held and may_start and task.get("allowedVerbs")
+        why = held.reason if is_held else explain_retry(task, bad[0], may_start=may_start)
+    question = retryable and _warn(make_retry_question(task, retryable), answer["explanation"])
+    return {"retryable": retryable, "retryQuestion": question, "whyNoRetry": why}
 
 
-def _warn(question: Question | None, explanation: Json) -> Question | None:
+def _warn(question: Question, explanation: Json) -> Question:
     """Return the question before a run. If the handler is not registered, it says so instead of what would run."""
     is_unknown = any(each["reason"] == Reason.UNKNOWN_HANDLER for each in explanation["findings"])
-    return replace(question, sentence=_NO_HANDLER) if question and is_unknown else question
+    return replace(question, sentence=_NO_HANDLER) if is_unknown else question
 
 
-def _name_next(task: Json, explanation: Json, visit: Visit) -> str:
+def _name_next(task: Json, visit: Visit) -> str:
     """Return the words before a task's next time, which may be past. What waits for an open run is not late."""
+    if NeedCause.OVERDUE in task.get("needs", ()):
+        return "Late since"
     at = task.get("nextExecutionTime")
-    if task["status"] != TaskStatus.ACTIVE or not at or not is_late(parse_instant(at), visit.now):
-        return "Next:"
-    return "Due since" if any(each["reason"] in _HELD_BACK for each in explanation["findings"]) else _LATE
+    return "Due since" if at and parse_instant(at) <= visit.now else "Next:"
 
 
-def _find_tone(task: Json, executions: list[Json]) -> str:
-    statuses = {each["status"] for each in executions}
-    if task["status"] == TaskStatus.FAILED or task.get("consecutiveFailures"):
+def _find_tone(task: Json, runs: list[Json]) -> str:
+    needs = task.get("needs", ())
+    statuses = {each["status"] for each in runs}
+    if NeedCause.FAILED in needs or task["status"] == TaskStatus.FAILED:
         return "fail"
-    if task["status"] == TaskStatus.PAUSED or ExecutionStatus.RETRYING in statuses:
+    if needs or task["status"] == TaskStatus.PAUSED or ExecutionStatus.RETRYING in statuses:
         return "retry"
     if ExecutionStatus.SUSPENDED in statuses:
         return "wait"
-    if task.get("isRunning"):
-        return "run"
-    return ""
+    return only_if(task.get("isRunning"), "run")
 
 
-def _list_facts(task: Json, words: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield the facts about a task: name, value, and whether a machine reads it."""
+def _list_facts(task: Json, visit: Visit) -> Iterator[tuple[str, str]]:
+    """Yield the facts about a task: names and values."""
     schedule = task["schedule"]
-    if task.get("description"):
-        yield "Description", task["description"], False
-    yield "Owner", task["owner"], False
-    yield "Handler", task["handler"], True
-    yield "Payload", json.dumps(task.get("payload", {}), ensure_ascii=False), True
-    yield "Schedule", words, False
-    yield "Rule", str(schedule.get("rrule") or schedule.get("at") or json.dumps(schedule)), True
+    yield "Rule", str(schedule.get("rrule") or schedule.get("at") or json.dumps(schedule))
     if schedule.get("followsOwner"):
-        yield "Time zone", f"follows {task['owner']} ({task['timezone']})", False
-    yield "Labels", ", ".join(task.get("labels", ())) or "none", False
-    yield "Retries", str(_find_part(task, "retry", "maxRetries", 0)), False
-    for name in ("overlap", "catchUp"):
-        yield name_option(name), describe_option(name, task.get(name) or _USUAL[name]), False
-    yield "Notifies of failures", _TOLD[TellFailures(task.get("tellFailures", "FIRST"))], False
-    yield "Lock", task.get("lockKey") or "none", bool(task.get("lockKey"))
-    yield "Worker queue", _find_part(task, "pull", "queue", "") or "none, the executor runs it", False
-    yield "Revision", str(task.get("revision", 1)), False
-    yield "Scheduled runs so far", f"{task.get('runCount', 0):,}, without what was skipped", False
+        yield "Its zone", f"follows {task['owner']} ({task['timezone']})"
+    for name in _FACTS:
+        if name == "payload":
+            yield "Payload", json.dumps(task.get(name, {}), ensure_ascii=False)
+        elif task.get(name):
+            yield name_option(name), describe_value(name, task[name], visit)
 
 
-def _find_part(task: Json, name: str, part: str, default: object) -> Any:  # noqa: ANN401 - any JSON
-    """Return a part of a field of a task, which may have neither."""
-    return (task.get(name) or {}).get(part, default)
+_SCHEDULER: Final = "the scheduler"
+_ASKED: Final = {say_subject(ANONYMOUS): ANONYMOUS, _SCHEDULER: "scheduler"}
+"""The names by which the API finds those whom pages call otherwise."""
+
+
+def build_history(answer: Json, task: Json, visit: Visit) -> list[Json]:
+    """Return the rows of the API's answer, the latest first. Empty if the API has no history.
+
+    What the task already has again is not offered to be taken back.
+    """
+    entries = answer.get("entries", [])
+    return [{**build_entry(each, visit), "hasBack": _has_back(each, task)} for each in entries]
+
+
+def _has_back(entry: Json, task: Json) -> bool:
+    values, _ = read_before(entry.get("fields", []))
+    return any(not is_so(task, name, value) for name, value in values.items())
+
+
+def build_entry(entry: Json, visit: Visit) -> Json:
+    """Return the row of one entry, with its schedules in words."""
+    fields = entry.get("fields", [])
+    reason = entry.get("reason") or ""
+    return {
+        **entry,
+        "what": entry["action"].capitalize().replace("_", " "),
+        "said": only_if(reason, f"“{reason}”" if entry.get("by") else reason),
+        "who": name_actor(entry.get("by")),
+        "changes": [_build_change(each, visit) for each in fields],
+    }
+
+
+def _build_change(field: Json, visit: Visit) -> tuple[str, str, str]:
+    """Return a field's name, and what it was before and after, in words. Of a move it says which run was moved."""
+    name, before, after = field["field"], field.get("before") or "", field.get("after") or ""
+    if name == "schedule":
+        move = find_move(before, after)
+        if move.is_whole:
+            return "Run", *move.write()
+    return name_option(name), _describe(name, before, visit), _describe(name, after, visit)
+
+
+def _describe(name: str, text: str, visit: Visit) -> str:
+    """Return a value of the history, which is JSON or a word, as people write it. Empty if it is not known."""
+    try:
+        return describe_value(name, json.loads(text), visit)
+    except ValueError:
+        return text
+
+
+def name_actor(by: Json | None) -> str:
+    """Return who did something, as the log names them."""
+    if not by:
+        return _SCHEDULER
+    return say_subject(by.get("subject") or "the app's own code")
+
+
+def read_actor(name: str) -> str:
+    """Return the name by which the API finds who pages call that, the inverse of `name_actor`."""
+    return _ASKED.get(name.lower(), name)

@@ -191,11 +191,21 @@ class Command:
 
 @dataclass(frozen=True)
 class Button:
-    """A button on a task's page, for a verb without another place there."""
+    """A button on a task's page. What it sends is for the shown state of the task, unless it starts a run."""
 
     label: str
     body: dict[str, Any] = field(default_factory=dict)
-    """The request that it sends. It is for the shown state of the task, unless it starts a run."""
+    """The request that it sends."""
+    key: str = ""
+    """The key that presses it."""
+    field: str = ""
+    """The field of the request that a person writes, in words in the task's time zone."""
+    with_field: str = ""
+    """Its label with that field, if there is a button without it."""
+    hint: str = ""
+    """What may stand in the field."""
+    is_last: bool = False
+    """True if it stands apart, because it ends the task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,22 +259,32 @@ _TRAITS: Final = complete_table(
                 examples=("ID", "ID 15 January"),
             ),
             done="Paused.",
+            button=Button(
+                "Pause the task",
+                key="p",
+                field="until",
+                with_field="Pause until",
+                hint="Monday, or 15 December at 9:00",
+            ),
         ),
         Verb.RESUME: VerbTraits(
             about="Resume a paused task.\n\nIt continues with its first occurrence from now.",
             starts=True,
             command=Command("Resume a paused task from now on.", examples=("ID --quiet",)),
             done="Resumed.",
+            button=Button("Resume the task", key="p"),
         ),
         Verb.CANCEL: VerbTraits(
             about="Cancel a task.\n\nNone of its runs starts any more. Its record is kept.",
             command=Command("Cancel a task. Its record stays.", examples=("ID --json",)),
             done="Cancelled.",
+            button=Button("Cancel the task for good", is_last=True),
         ),
         Verb.DELETE: VerbTraits(
             question="Delete task {id} and its executions?",
             command=Command("Remove a task and its executions. `cancel` keeps them.", examples=("ID --yes",)),
             done="Deleted.",
+            button=Button("Delete the task and its runs", is_last=True),
         ),
         Verb.TRIGGER: VerbTraits(
             group="Executions",
@@ -272,6 +292,7 @@ _TRAITS: Final = complete_table(
             example={"summary": "Once, about something else", "value": {"payload": {"about": "returns"}}},
             starts=True,
             done="A run was requested.",
+            button=Button("Run now", key="t"),
         ),
         Verb.SNOOZE: VerbTraits(
             action=Action.SNOOZED,
@@ -325,6 +346,7 @@ All others stay. Words are read in the task's time zone, beside the occurrence: 
                 examples=("ID next tomorrow at 10:00", "ID 2027-01-04T09:00:00Z 17:00"),
             ),
             done="The next run has been moved. The history below has both times, and you can take it back there.",
+            button=Button("Move the next run", field="to", hint="17:00, Friday at 10:00, or an hour later"),
         ),
         Verb.BACKFILL: VerbTraits(
             action=Action.BACKFILLED,

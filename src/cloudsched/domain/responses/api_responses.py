@@ -506,7 +506,8 @@ class Task(PublicTask):
     """The error of that execution's last attempt, likewise. Both are gone once its record has been
     removed."""
     needs: tuple[NeedCause, ...] | None = None
-    """The causes for which it needs attention now, only in lists of tasks. Missing if there are none."""
+    """The causes for which it needs attention now, only in lists and in the answer to a GET of one task. Missing if
+    there are none."""
     gives_up_at: AwareDatetime | None = None
     """When the first of its waits for an event times out, only in lists of tasks. Missing if none does."""
     allowed_verbs: tuple[str, ...] | None = None

@@ -213,7 +213,8 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
 def get_task(call: ApiCall, query: bodies.ReceiptQuery) -> Response:
     """Get a task.
 
-    `lastResult` and `lastError` are those of its last execution, which costs one read more. The `ETag`
+    `lastResult` and `lastError` are those of its last execution, which costs one read more. `needs` has the causes for
+    which it needs attention now. The `ETag`
     identifies the task's state. With `If-None-Match`, an unchanged task is answered with 304. Leave that out where
     you ask for its receipt, which may have changed all the same.
     """
@@ -221,7 +222,9 @@ def get_task(call: ApiCall, query: bodies.ReceiptQuery) -> Response:
     if includes_tag(call.request.if_none_match, compute_etag(task)):
         return task_response(call, task)
     receipt = show_receipt(call.app, task) if query.receipt == "true" else {}
-    return task_response(call, task, more={**_show_last_execution(call.app, task), **receipt})
+    needs = find_needs(task, call.app.container.clock.now())
+    more = {**_show_last_execution(call.app, task), **receipt, **({"needs": needs} if needs else {})}
+    return task_response(call, task, more=more)
 
 
 def _show_last_execution(app: App, task: Task) -> Json:

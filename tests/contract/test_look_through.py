@@ -18,6 +18,7 @@ from tests.contract.test_store_search import fits, make_run
 from tests.engine.harness import DAY
 
 from cloudsched.adapters.operation_counts import Counts, count_store
+from cloudsched.adapters.sqlite import search
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
@@ -63,6 +64,7 @@ _TASKS = st.lists(
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page look through few documents."""
     monkeypatch.setattr(matching_rows, "MAX_LOOKED_THROUGH", BOUND)
+    monkeypatch.setattr(search, "MANY_TIMES", 1)
 
 
 def fill(store: Store, make_task: MakeTask, make_execution: MakeExecution, tasks: list[Any]) -> None:

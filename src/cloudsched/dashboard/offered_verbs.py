@@ -37,11 +37,6 @@ if TYPE_CHECKING:
 
 RESUMED_IN_VAIN: Final = "resumed-in-vain"
 """What is done if a task is resumed while its budget or its limit is used up."""
-RESUME_QUESTION: Final = (
-    "Its schedule continues from now: runs that were open when it was paused come first. What came due since is "
-    "skipped, and failed runs are not retried."
-)
-"""The question before a task that failures have paused is resumed."""
 _SHOWN: Final = 2000
 """The number of a payload's characters that are shown."""
 _LONGEST_NUMBER: Final = 6

@@ -55,6 +55,7 @@ from cloudsched.engine.ports.search import (
     TaskQuery,
 )
 from cloudsched.engine.queries.listing_search import ListingSearch
+from cloudsched.engine.storage import matching_rows
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
 from cloudsched.engine.storage.pages import (
     MAX_PAGE_BYTES,
@@ -99,7 +100,7 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
         lambda each: each.ByteSize(),
         limit=limit,
         max_bytes=max_bytes,
-        is_bounded=bool(listing.looked_for),
+        most_read=matching_rows.MAX_LOOKED_THROUGH if listing.looked_for else None,
     )
     read_one = partial(to_document, parse) if isinstance(parse, type) else parse
 

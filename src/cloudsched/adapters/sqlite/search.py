@@ -30,6 +30,7 @@ from cloudsched.engine.ports.search import (
     TaskQuery,
 )
 from cloudsched.engine.queries.listing_search import ListingSearch
+from cloudsched.engine.storage import matching_rows
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
 from cloudsched.engine.storage.pages import (
     MAX_PAGE_BYTES,
@@ -210,6 +211,8 @@ def _build_trouble_listing(query: TaskQuery) -> SqliteListing:
 
 
 D = TypeVar("D", bound=Document)
+MANY_TIMES = 20
+"""How many times `MAX_LOOKED_THROUGH` rows a page looks through here, where what does not match has no body."""
 
 
 def fetch_page(  # noqa: PLR0917 - a list and the position in it
@@ -231,9 +234,9 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
         position = _to_position(after, listing) if after else start
         return database.read(*listing.to_statement(position, count))
 
-    is_bounded = bool(listing.looked_for)
+    most_read = MANY_TIMES * matching_rows.MAX_LOOKED_THROUGH if listing.looked_for else None
     found = find_matching_rows(
-        read, lambda row: bool(row[2]), _measure, limit=limit, max_bytes=max_bytes, is_bounded=is_bounded
+        read, lambda row: bool(row[2]), _measure, limit=limit, max_bytes=max_bytes, most_read=most_read
     )
     ids = 3 + len(listing.more)
     return found.to_page(

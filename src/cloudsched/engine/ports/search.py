@@ -304,7 +304,7 @@ class SearchStore(CountStore, Protocol):
     """Lists and counts executions and queues.
 
     * Lists use an index: their cost grows with the page, not with the collection. If no index has a filter
-      (`looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
+      (`looked_for`), a page looks through `MAX_LOOKED_THROUGH` documents that the others find, or a small multiple.
     * They are paged by cursor, like every list of a `Store`, and skip what cannot be read.
     * Executions of deliveries and of deleted tasks are in no list across tasks, once the latter are purged.
     """

@@ -36,7 +36,8 @@ class Store(Protocol):
     * Lists are paged by cursor: an item that changes between two pages is returned once or not at all. No other item is
       missed or repeated. A page token that was made up, or belongs to another list, raises InvalidInput.
     * Lists use an index: their cost grows with the page, not with the collection. For a filter that no index has
-      (`TaskQuery.looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the other filters find.
+      (`TaskQuery.looked_for`), a page looks through `MAX_LOOKED_THROUGH` documents that the others find, or a small
+      multiple.
     * A document that cannot be read (damaged, or of a newer version) is skipped in every list: logged as
       ``unreadable`` and counted in the page. Loading it by its id is an error.
     * A service that does not answer in time raises `StoreUnavailable`. A commit may then have taken effect or not.

@@ -90,14 +90,14 @@ class ListingSearch(ABC, Generic[L]):
         """Return how many tasks match, counted up to `up_to`."""
         listing = self._list_tasks(query)
         if query.looked_for:
-            return _count_page(self._fetch(Task, listing, query, up_to, None))
+            return _count_page(self._fetch(Task, listing, query, min(up_to, MAX_LOOKED_THROUGH), None))
         return Count.up_to(self._count(listing, up_to), up_to)
 
     def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> Count:
         """Return how many tasks have an open run of this status, counted up to `up_to`."""
         listing = self._list_open(query, status)
         if query.looked_for:
-            return _count_page(self._fetch(Task, listing, query, up_to, None))
+            return _count_page(self._fetch(Task, listing, query, min(up_to, MAX_LOOKED_THROUGH), None))
         return Count.up_to(self._count(listing, up_to), up_to)
 
     def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:

@@ -58,14 +58,13 @@ def find_matching_rows(
     *,
     limit: int,
     max_bytes: int = MAX_PAGE_BYTES,
-    is_bounded: bool = False,
+    most_read: int | None = None,
 ) -> MatchingRows[R]:
     """Return the first matching rows of a list whose filter no index has, and pass over the others.
 
     Both stores make their pages by this code, so that a page ends at the same document in each of them. It reads in
     parts, so that large documents are not in memory all at once, and ends early once a request has read all it may.
-    `read` returns fewer rows than asked for only at the end of the list. With `is_bounded`, stop after
-    `MAX_LOOKED_THROUGH` rows.
+    `read` returns fewer rows than asked for only at the end of the list. Stop after `most_read` rows.
     """
     found: list[R] = []
     last: R | None = None
@@ -75,8 +74,8 @@ def find_matching_rows(
     while True:
         count = max(limit + 1 - len(found), passed_over)  # the fewer match, the more are read at once
         count = min(count, max(1, read_count * READ_BYTES // read_bytes) if read_bytes else FIRST_READ)
-        if is_bounded:
-            count = min(count, MAX_LOOKED_THROUGH - read_count)
+        if most_read is not None:
+            count = min(count, most_read - read_count)
         part = read(last, count)
         read_count += len(part)
         part_bytes = sum(map(size_of, part))
@@ -94,7 +93,7 @@ def find_matching_rows(
         if len(part) < count:
             return MatchingRows(found, None, passed_over, size)
         last = part[-1]
-        if (is_bounded and read_count == MAX_LOOKED_THROUGH) or read_bytes >= allowed:
+        if read_count == most_read or read_bytes >= allowed:
             return MatchingRows(found, last, passed_over, size)
 
 

@@ -287,13 +287,13 @@ def test_everything_that_is_listed_can_be_read(client: Client, sim: Simulation) 
         ("later", NOW + 9 * HOUR),
         ("later", NOW + 33 * HOUR),
     ]
-    assert [(one.queue, one.waiting) for one in client.queues()] == [("gpu", 1)]
+    assert [(one.queue, one.waiting.value) for one in client.queues()] == [("gpu", 1)]
     assert [one.title for one in client.queued_tasks("gpu")] == ["Work"]
     assert (list(client.locks()), client.workers()) == ([], [])
     assert client.claim("gpu", worker="box")
     assert [[one.task_id for one in lock.holders] for lock in client.locks()] == [["work"]]
     assert [(one.worker, one.is_listening) for one in client.workers()] == [("box", True)]
-    assert client.overview("ada").tasks[TaskStatus.COMPLETED] == 1
+    assert client.overview("ada").tasks[TaskStatus.COMPLETED].value == 1
     assert client.change_cursor() == client.change_cursor()
     assert "greet" in [one.name for one in client.handlers()]
 

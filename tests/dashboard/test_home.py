@@ -19,7 +19,7 @@ PAUSED: dict[str, Any] = {"needs": [{"cause": "QUEUE_PAUSED"}, *LATE["needs"]]}
     ("counts", "said"), [(None, "Whether anything needs you is not known"), ({"needs": []}, "Nothing needs you.")]
 )
 def test_without_counts_there_is_no_all_clear(counts: dict[str, Any] | None, said: str) -> None:
-    answer = {"counts": counts, "next": [], "restorable": [], "health": {}}
+    answer: dict[str, Any] = {"counts": counts, "next": [], "restorable": [], "health": {}}
     assert home_view.build(answer, visit())["sentence"].startswith(said)
 
 

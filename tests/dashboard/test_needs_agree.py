@@ -80,14 +80,13 @@ def test_each_number_is_that_of_the_list_to_which_it_leads(
 
     def walk(query: dict[str, str]) -> list[str]:
         found: list[str] = []
-        token = None
+        asked = {**query, "pageSize": "7"}
         while True:
-            page = {"pageToken": token} if token else {}
-            answer = roles.fetch(who, f"/v1/tasks?{urlencode({**query, 'pageSize': '7', **page})}")
+            answer = roles.fetch(who, f"/v1/tasks?{urlencode(asked)}")
             found += [each["id"] for each in answer["tasks"]]
-            token = answer.get("nextPageToken")
-            if not token:
+            if "nextPageToken" not in answer:
                 return found
+            asked["pageToken"] = answer["nextPageToken"]
 
     sim.app.container.many_tasks.overview.forget()
     sim.app.container.forget_causes()

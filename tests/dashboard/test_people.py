@@ -92,9 +92,9 @@ def test_the_page_of_a_failed_run_says_who_was_told(pages: Pages, app: App) -> N
         raise ValueError("secret")
 
     pages.sim.add_person("ada")
-    times = {"schedule": Schedule.every(DAY, start=pages.sim.now + MINUTE)}
-    task = app.create(title="Plants", owner="ada", handler="break", delivery_channels=["EMAIL"], **times)
-    quiet = app.create(title="Quiet", owner="ada", handler="break", tell_failures="NEVER", **times)
+    daily = Schedule.every(DAY, start=pages.sim.now + MINUTE)
+    task = app.create(title="Plants", owner="ada", handler="break", delivery_channels=["EMAIL"], schedule=daily)
+    quiet = app.create(title="Quiet", owner="ada", handler="break", tell_failures="NEVER", schedule=daily)
     pages.sim.advance(DAY + 2 * MINUTE)
     first, second = (f"/tasks/{task.id}/executions/{each.id}" for each in pages.sim.executions(task.id))
     told = pages.text(first, "ada").partition("Who was told")[2]

@@ -96,9 +96,9 @@ def test_equal_failures_are_one_row_with_their_number(pages: Pages, app: App, se
     text = pages.read("/runs")
     folds = read_folds(text)
     assert len(list_rows(text)) == len([kind for kind in wanted if wanted[kind]]) + 3
-    for number, error, address, row in folds:
+    for count, error, address, row in folds:
         kind = ast.literal_eval(html.unescape(error).removeprefix("KeyError: "))
-        assert int(number) == wanted[kind]
+        assert int(count) == wanted[kind]
         assert row.count("/executions/") == wanted[kind]
         linked = pages.rows(f"/runs{html.unescape(address)}")
         assert wanted[kind] <= len(linked)

@@ -73,7 +73,7 @@ def _offer(words: Mapping[str, str]) -> Mapping[str, str]:
     return {"": "Any", **words}
 
 
-CATEGORIES: Final = {each: each.capitalize() for each in Category}
+CATEGORIES: Final = {each.value: each.capitalize() for each in Category}
 LENGTHS: Final = {"PT10S": "10 s", "PT1M": "1 min", "PT10M": "10 min", "PT1H": "1 h"}
 WINDOWS: Final = {
     "PT15M": ("15 minutes", timedelta(minutes=15)),
@@ -84,9 +84,13 @@ WINDOWS: Final = {
 }
 """The windows of time to choose from, which end now or begin now."""
 _SPANS: Final = _offer({name: words for name, (words, _) in WINDOWS.items()})
-_OUTCOMES: Final = {RunOutcome.RAN: "Succeeded", RunOutcome.FAILED: "Failed", RunOutcome.SKIPPED: "Skipped"}
+_OUTCOMES: Final = {
+    RunOutcome.RAN.value: "Succeeded",
+    RunOutcome.FAILED.value: "Failed",
+    RunOutcome.SKIPPED.value: "Skipped",
+}
 
-_TROUBLES: Final = {each: NEED_WORDS[each].chip for each in Trouble if each in NEED_WORDS}
+_TROUBLES: Final = {each.value: NEED_WORDS[each].chip for each in Trouble if each in NEED_WORDS}
 
 OWNER: Final = Filter("owner", "Owner")
 HANDLER: Final = Filter("handler", "Handler")
@@ -97,6 +101,7 @@ UNTIL: Final = Filter("until", "Before", "instant")
 CALLS: Final = Filter("calls", "Calls", "choice", {"": "Hidden", "true": "Shown"})
 
 TASKS: Final = (
+    Filter("trouble", "Needs attention", "choice", _offer(_TROUBLES)),
     Filter("status", "Status", "choice", _offer({each: show_status(each).word for each in TaskStatus})),
     HANDLER,
     OWNER,
@@ -105,8 +110,7 @@ TASKS: Final = (
     Filter("search", "Words", has_field=False),
     Filter("orderBy", "Order", "choice", {"": "Newest", "nextExecutionTime": "Due soonest"}),
     CALLS,
-    Filter("trouble", "Needs attention", "choice", _TROUBLES, has_field=False),
-    Filter("troubleUntil", "Until", "instant", has_field=False),
+    Filter("troubleUntil", "Gives up before", "instant", has_field=False),
     Filter("dueFrom", "Due from", "instant", has_field=False),
     Filter("dueUntil", "Due before", "instant", has_field=False),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ from cloudsched.web.auth.roles import Role
 
 
 @pytest.fixture
-def app() -> Iterator[App]:
+def app() -> App:
     app = App(Settings())
     app.handler("remind", access="users")(lambda: "Water the plants")
 
@@ -185,7 +185,7 @@ def test_a_person_sends_their_own_again_once_it_can_reach_them(roles: RoleHarnes
     assert "address is not verified" in refused.json["detail"]
     assert find(roles) == before
     roles.sim.app.update_person("dora", email={"address": "dora@example.com", "verified": True})
-    assert roles.create_task("dora", {"title": "T", "handler": "remind", "schedule": {"at": "2027-06-01T09:00Z"}})
+    roles.create_task("dora", {"title": "T", "handler": "remind", "schedule": {"at": "2027-06-01T09:00Z"}})
     assert resend(roles, "dora").status_code == 200
     assert list_mails(roles) == ["dora@example.com"]
 

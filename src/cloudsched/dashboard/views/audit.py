@@ -44,10 +44,10 @@ def build(answer: Json, visit: Visit) -> Json:
     if rows:  # of the deployments those that are among them
         start = rows[-1]["at"] if answer.get("nextPageToken") else start
         end = rows[0]["at"] if visit.query.get("page") else end
-    bounds = (each and parse_instant(each) for each in (start, end))
+    since, until = (parse_instant(each) if each else None for each in (start, end))
     rows += [
         {**each, "action": _DEPLOYED, "what": "Deployment", "who": "", "title": each["version"], "href": ""}
-        for each in list_deployments(answer["deployments"], *bounds)
+        for each in list_deployments(answer["deployments"], since, until)
     ]
     return {
         "filters": show_filters(visit, CHANGES),

@@ -39,8 +39,8 @@ def build(answer: Json, visit: Visit) -> Json:
     lines: list[str] = []
     if len(both) > 1:
         said = f"The first {LINES} lines of each." if max(map(len, texts)) > LINES else ""
-        cut = [each[:LINES] for each in texts]
-        lines = [*unified_diff(*cut, n=LINES, lineterm="")][3:] or [f" {each}" for each in cut[0]]
+        old, new = (each[:LINES] for each in texts)
+        lines = [*unified_diff(old, new, n=LINES, lineterm="")][3:] or [f" {each}" for each in old]
     return {
         **answer,
         "title": f"Compare {answer['task']['title']}",

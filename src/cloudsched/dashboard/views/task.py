@@ -137,8 +137,8 @@ def build(answer: Json, visit: Visit) -> Json:
         "impossible": explain_impossible(task, visit.now, held, may_start=answer["mayStart"]),
         "mayRaise": visit.may_change and visit.role == "admin",
         "question": _warn(make_question(task, answer["due"], explanation, visit), explanation),
-        "buttons": [each for each in possible if not each.traits.button.is_last],
-        "endings": [each for each in possible if each.traits.button.is_last],
+        "buttons": [each for each in possible if each.traits.button and not each.traits.button.is_last],
+        "endings": [each for each in possible if each.traits.button and each.traits.button.is_last],
         "hasEnded": task["status"] in FINAL_STATUSES,
         "next": _name_next(task, visit),
     }

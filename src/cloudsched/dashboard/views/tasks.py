@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.charts.run_marks import draw_runs, write_runs
-from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, Filter, name_parameters, read_filters, show_filters
+from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.status import explain_unregistered, find_unregistered, show_need, show_status
+from cloudsched.dashboard.status import explain_unregistered, find_unregistered, show_status
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.batch_change import BatchAction
@@ -25,22 +25,16 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 PAGE_SIZE: Final = 50
-_TROUBLES: Final = {each: show_need(each).word for each in Trouble if each in set(NeedCause)}
-FILTERS: Final = (
-    Filter("trouble", "Needs attention", "choice", {"": "Any", **_TROUBLES}),
-    *TASKS,
-    Filter("troubleUntil", "Gives up before", "instant", has_field=False),
-)
 _OF_TROUBLE: Final = frozenset({"trouble", "troubleUntil", "handler", "owner", "calls"})
 """The filters that the API takes beside a trouble."""
-PARAMETERS: Final = name_parameters(FILTERS)
+PARAMETERS: Final = name_parameters(TASKS)
 _FOLLOWED: Final = 5
 """The number of pages without a task that are passed over, of 1,000 that were read for each."""
 
 
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     """Return the list of the API that the view shows a page of, and its filters. A category is a word of its search."""
-    found = read_filters(visit, FILTERS)
+    found = read_filters(visit, TASKS)
     category = found.pop("category", "")
     words = f"{found.pop('search', '')} {only_if(category, f'category:{category}')}".strip()
     calls = "true" if found.get("trouble") == Trouble.DELIVERY else "false"  # a delivery is a call
@@ -61,9 +55,9 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the list of tasks shows."""
-    asked = read_filters(visit, FILTERS)
+    asked = read_filters(visit, TASKS)
     tasks, token = answer["tasks"], answer.get("nextPageToken")
-    offered = [each for each in FILTERS if each.name in _OF_TROUBLE] if "trouble" in asked else FILTERS
+    offered = [each for each in TASKS if each.name in _OF_TROUBLE] if "trouble" in asked else TASKS
     chosen = {name: asked[name] for name in TASK_FILTERS if name in asked}
     is_of_these = asked.keys() <= {*TASK_FILTERS, "orderBy", "calls"}
     actions = [*BatchAction] if visit.may_change else []

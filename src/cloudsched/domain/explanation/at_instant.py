@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.domain.documents.run_counts import STARTED_LATE
+from cloudsched.domain.documents.run_counts import LATE
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import EDITS, Action
 from cloudsched.domain.explanation.explain import explain_delivery, explain_run, say_missed, with_message
@@ -219,7 +219,7 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
     started = record.started_at or record.scheduled_for
 
     late = started - record.scheduled_for
-    if late > STARTED_LATE:
+    if late > LATE:
         sentence = f"{sentence.rstrip('.')}. It began {_write_delay(late)} late, "
         sentence += f"{say_instant(question.task, started)}."
         for first in record.attempts[:1]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.audit_note import AuditNote, find_first_id
-from cloudsched.domain.documents.run_counts import STARTED_LATE, has_started_late, is_late
+from cloudsched.domain.documents.run_counts import LATE, has_started_late, is_late
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.at_instant import (
     MAX_RECORDS,
@@ -101,7 +101,7 @@ def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool
     for note in notes:
         if note.entry.action is Action.QUEUE_RESUMED and note.entry.at >= record.scheduled_for:
             yield f" The queue {note.queue} was paused until {name_instant(task, note.entry.at)}."
-    until = began - STARTED_LATE
+    until = began - LATE
     query = ExecutionQuery(None if shows_all else task.owner)
     (runs,) = store.search.count_runs(query, [record.scheduled_for, until])
     count = runs.ran + runs.failed

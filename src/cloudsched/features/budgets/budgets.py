@@ -547,13 +547,13 @@ def find_causes(container: Container, owner: str | None) -> Iterator[Need]:
         count = container.store.search.count_tasks(query, _MAX_COUNTED)
         if not count:
             continue
-        query = {"owner": each.owner}
+        whose = {"owner": each.owner}
         yield Need(
             cause=NeedCause.BUDGET_USED_UP,
             sentence=Budgets.of(container).count_now(each).say_waiting(count.value),
             count=count,
             subject=each.owner,
             path="tasks",
-            query={"trouble": Trouble.HELD.value, "calls": "true", **query},
-            act=NeedAct(label="Raise", path="usage", query=query),
+            query={"trouble": Trouble.HELD.value, "calls": "true", **whose},
+            act=NeedAct(label="Raise", path="usage", query=whose),
         )

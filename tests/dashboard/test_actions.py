@@ -98,9 +98,9 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
     pages.sim.advance(MINUTE)
     page = pages.read(f"/actions/{action}")
     assert "<h1>Pause everything</h1>" in page
-    assert "Restore these 2 tasks…" in page.replace("\n", " ")
+    assert "Restore 2 tasks…" in page
     assert "Results that were made before are still delivered, and retried." in page
-    assert "Restore these" not in pages.read(f"/actions/{action}", "viewer")
+    assert "Restore 2" not in pages.read(f"/actions/{action}", "viewer")
     for path in ("/", "/tasks"):
         assert "Restore these…" in pages.read(path)
         assert "Restore these" not in pages.read(path, "viewer")
@@ -115,9 +115,9 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
     undone = find_action(start(pages, "admin", f"action=resume&pauseId={action}"))
     pages.sim.advance(MINUTE)
     assert pages.sim.app.get(before.id).status == "PAUSED"
-    assert "Restore these" not in pages.read(f"/actions/{undone}")
+    assert "Restore 2" not in pages.read(f"/actions/{undone}")
     for path in (f"/actions/{action}", "/", "/tasks"):
-        assert "Restore these" not in pages.read(path)
+        assert not re.search("Restore (2|these)", pages.read(path))
 
 
 def prepare(pages: Pages, create: Create, chance: random.Random) -> dict[str, int]:
@@ -160,13 +160,13 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     pages.sim.advance(MINUTE)
     page = pages.text(f"/actions/{action}")
     assert f"Changed {concerned} tasks" in page
-    assert f"Restore these {concerned} tasks…" in page
+    assert f"Restore {concerned} tasks…" in page
 
     undone = find_action(start(pages, "admin", f"action=resume&pauseId={action}"))
     pages.sim.advance(MINUTE)
     page = pages.text(f"/actions/{undone}")
     assert f"Changed {concerned} tasks" in page
-    assert re.search(rf"Pause these again: {numbers['active']} tasks?…", page)
+    assert re.search(rf"Pause again {numbers['active']} tasks?…", page)
     assert {each.id: each.status for each in list_tasks(pages) if each.id in before} == before
 
 

@@ -119,7 +119,6 @@ def read_search_form(text: str) -> dict[str, str]:
         ("/audit", {"owner": "ada", "tz": "Europe/Paris"}),
         ("/usage", {"by": "handler", "owner": "ada", "month": "2027-01", "tz": "Europe/Paris"}),
         ("/decisions", {"owner": "ada", "tz": "Europe/Paris"}),
-        ("/tasks/one", {"runStatus": "FAILED", "on": "2027-01-01", "tz": "Europe/Paris"}),
     ],
 )
 def test_a_filter_form_keeps_each_filter_of_the_address(

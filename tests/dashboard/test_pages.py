@@ -46,7 +46,6 @@ ADDRESSES = (
     "/actions",
     "/audit",
     "/audit?by=a&from=2027-03-20T02:30&tz=Europe/Paris",
-    "/tasks/weekday-report?runStatus=SUCCEEDED&runsFrom=2027-03-20T02:30",
     "/runs?from=2027-03-28T02:30&tz=Europe/Paris",
     "/tasks",
     "/new",

@@ -23,7 +23,7 @@ _TIMES: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
     "week": ("day", date.fromisoformat, "2027-03-24"),
     "month": ("month", lambda text: date.fromisoformat(f"{text}-01"), "2027-03"),
     **dict.fromkeys(
-        ("from", "until", "runsFrom", "runsUntil"),
+        ("from", "until"),
         ("time", lambda text: datetime.fromisoformat(text).year not in {1, 9999} or None, "2027-03-27T09:00"),
     ),
 }

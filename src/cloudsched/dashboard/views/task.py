@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.forms.take_back import describe_value, is_so
 from cloudsched.dashboard.forms.task_options import name_option, read_before
-from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.offered_verbs import (
     explain_impossible,
     explain_retry,
@@ -20,7 +19,7 @@ from cloudsched.dashboard.offered_verbs import (
     make_retry_question,
 )
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.status import BAD, show_status
+from cloudsched.dashboard.status import BAD
 from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.upcoming import build_upcoming
 from cloudsched.dashboard.views.execution_row import build_execution
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final = 20
 _UPCOMING: Final = 10
-PARAMETERS: Final = ("runStatus", "runsFrom", "runsUntil", "page", "on", "clock", "move")
+PARAMETERS: Final = ("page", "on", "clock", "move")
 _QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
 """Reasons that are no problem: their evidence is folded."""
 _UNCLAIMED: Final = frozenset({Reason.WAITING_FOR_WORKER, Reason.NO_WORKER_LISTENS})
@@ -61,10 +60,6 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
     """Ask the API for all data on a task."""
     task, etag = api.task(task_id)
     path = task_path(task_id)
-    shown = visit.in_zone_of(task)
-    bounds = {name: read_instant(visit.query.get(name, ""), shown.zone) for name in ("runsFrom", "runsUntil")}
-    filters = {"status": visit.query.get("runStatus", "").upper()}
-    filters |= {"from": bounds["runsFrom"].iso, "until": bounds["runsUntil"].iso}
     explanation = api.get(f"{path}/explain")
     asked = None
     if at := read_asked(visit, find_zone(task.get("timezone")) or UTC_ZONE):
@@ -74,9 +69,7 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
         "etag": etag,
         "explanation": explanation,
         "asked": asked,
-        "runs": api.get(f"{path}/executions", **filters, pageSize=PAGE_SIZE, pageToken=visit.query.get("page")),
-        "entered": {name: each.value for name, each in bounds.items()},
-        "isFiltered": any(filters.values()),
+        "runs": api.get(f"{path}/executions", pageSize=PAGE_SIZE, pageToken=visit.query.get("page")),
         "due": [parse_instant(each["utc"]) for each in api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"]],
         "history": api.find(f"{path}/history") or {},
         "mayStart": fetch_startable(api, visit, task),
@@ -127,7 +120,6 @@ def build(answer: Json, visit: Visit) -> Json:
         "unclaimed": _UNCLAIMED,
         "rows": [build_execution(each, visit) for each in runs],
         "recorded": {each["id"] for each in runs},
-        "runStatuses": {each: show_status(each).word for each in ExecutionStatus},
         "older": answer["runs"].get("nextPageToken"),
         "upcoming": build_upcoming(answer["due"], visit, task.get("timezone", "UTC")),
         "moved": _read_moved(visit),

@@ -43,18 +43,52 @@ def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
     return Submitted("queues", f"queue-{state.lower()}")
 
 
-def build(answer: Json, _visit: Visit) -> Json:
-    """Return what the page of queues shows: first what is paused, then what waits for nobody."""
-    dispatch = [{**each, "by": say_subject(each.get("pausedBy", ""))} for each in answer["dispatch"]]
-    dispatch.sort(key=lambda each: each["state"] == "RUNNING")
-    paused = sum(each["state"] == "PAUSED" for each in dispatch)
-    sentence = only_if(paused, f"{write_count(paused, 'queue is', 'queues are')} paused. ")
-    waiting = [each for each in answer["queues"] if each["waiting"]["value"]]
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the page of queues shows: first what is paused, then what waits."""
+    rows = [_build_dispatch(each, visit) for each in answer["dispatch"]]
+    rows.sort(key=lambda row: not row["isPaused"])
+    paused = sum(row["isPaused"] for row in rows)
+    queues = answer["queues"]
     count = {
-        "value": sum(each["waiting"]["value"] for each in waiting),
-        "atLeast": any(each["waiting"]["atLeast"] for each in waiting),
+        "value": sum(each["waiting"]["value"] for each in queues),
+        "atLeast": any(each["waiting"]["atLeast"] for each in queues),
     }
+    sentence = only_if(paused, f"{write_count(paused, 'queue is', 'queues are')} paused. ")
     sentence += f"For workers {write_count(count, 'run waits', 'runs wait')}."
-    if unheard := ", ".join(dict.fromkeys(each["queue"] for each in waiting if not each["workers"])):
-        sentence += f" No worker listens to {unheard}."
-    return {**answer, "dispatch": dispatch, "sentence": sentence}
+    if unheard := dict.fromkeys(each["queue"] for each in queues if each["waiting"]["value"] and not each["workers"]):
+        sentence += f" No worker listens to {', '.join(unheard)}."
+    rows += [_build_queue(each, answer["workers"]) for each in queues]
+    return {**answer, "rows": rows, "sentence": sentence}
+
+
+def _build_dispatch(queue: Json, visit: Visit) -> Json:
+    carried = " and ".join(queue.get("priorities", ())).lower()
+    by = only_if(queue.get("pausedAt"), f"by {say_subject(queue.get('pausedBy', ''))}")
+    verbs = {"RUNNING": "Pause", "PAUSED": "Resume"} if visit.may_change else {}
+    return {
+        "queue": queue["queue"],
+        "isPaused": queue["state"] == "PAUSED",
+        "href": "",
+        "note": f"of Cloud Tasks{only_if(carried, f', priority {carried}')}",
+        "state": queue["state"].capitalize(),
+        "more": by,
+        "waiting": write_count(queue["depth"], "dispatch", "dispatches"),
+        "since": queue.get("pausedAt"),
+        "verb": verbs.get(queue["state"]),
+    }
+
+
+def _build_queue(queue: Json, workers: list[Json]) -> Json:
+    known = [each for each in workers if each["queue"] == queue["queue"]]
+    seen = ", ".join(f"{each['worker']}{only_if(not each['isListening'], ' (gone)')}" for each in known)
+    return {
+        "queue": queue["queue"],
+        "isPaused": False,
+        "href": f"?queue={quote(queue['queue'], safe='')}",
+        "note": only_if(queue.get("skill"), f"skill {queue.get('skill')}"),
+        "state": write_count(queue["workers"], "worker listens", "workers listen"),
+        "more": seen,
+        "waiting": write_count(queue["waiting"], "run", "runs"),
+        "since": queue.get("firstSince"),
+        "verb": None,
+    }

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.cases import try_each
 from tests.conftest import NOW, MakeTask
-from tests.contract.conftest import load, make_delivery
+from tests.contract.conftest import iter_pages, load, make_delivery
 from tests.engine.harness import DAY
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.domain.documents.task import Parent, Task, TaskStatus
+from cloudsched.domain.documents.task import Parent, Task, TaskStatus, Trouble
 from cloudsched.domain.transitions.commit import Commit, DeliveryMark
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Store
@@ -56,6 +57,23 @@ def test_deliveries_are_listed_by_their_owner_alone(others: dict[str, Any]) -> N
     """No index has them by anything else, so nothing else is asked for."""
     with pytest.raises(InvalidInput, match="owner"):
         TaskQuery(is_delivery=True, **others)
+
+
+def test_a_channel_is_looked_for_to_the_end_of_a_list(store: Store, make_task: MakeTask) -> None:
+    """By pages, which have each match once. A task that is no delivery has no channel."""
+    store.commit(Commit(make_task(id="t1", consecutive_failures=1, failing_since=NOW)))
+    for number in range(7):
+        channel = "EMAIL" if number % 3 == 0 else "MOBILE"
+        at = NOW + timedelta(minutes=number)
+        made = make_delivery().model_copy(update={"channel": channel})
+        failed = {"status": TaskStatus.FAILED, "failing_since": at, "created_at": at}
+        store.commit(Commit(make_delivery_task(make_task, f"d{number}", delivery=made, **failed)))
+    for query in (
+        TaskQuery("ada", is_delivery=True, channel="EMAIL"),
+        TaskQuery(trouble=Trouble.DELIVERY, channel="EMAIL"),
+    ):
+        pages = iter_pages(lambda token, query=query: store.list_tasks(query, limit=2, page_token=token))  # type: ignore[misc]
+        assert [each.id for page in pages for each in page.items] == ["d6", "d3", "d0"]
 
 
 def test_a_delivery_that_is_not_deleted_is_not_purged(store: Store, make_task: MakeTask) -> None:

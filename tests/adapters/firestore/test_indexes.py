@@ -98,6 +98,7 @@ FILTERS: dict[str, tuple[Any, ...]] = {
     "is_delivery": (False, True),
     "pause_id": (None, "p1"),
     "category": (None, Category.REPORT),
+    "channel": (None, "EMAIL"),
     "roughly": (None,),  # only a store that knows what occurs leaves any out
     "ends_by_itself": (False,),  # likewise for what is paused
 }

@@ -133,13 +133,10 @@ class ManualRuns:
             if task.history and now - task.history[-1].at < _BETWEEN_RESENDS and not task.runs:
                 raise NotAllowed("send again", "just sent again", "Try it again in a minute.")
             decided = self._decide_retry(None, None, OWN_CODE, task, now)
-            delivery = decided.task.delivery
-            if decided.task is task or delivery is None:
-                return decided
-            correct()
-            self._child_tasks.note_undelivered(task, delivery, is_over=True)
-            again = delivery.model_copy(update={"is_unreached": False})
-            return decided.having(task=decided.task.model_copy(update={"delivery": again}))
+            if decided.task is not task and task.delivery is not None:
+                correct()
+                self._child_tasks.note_undelivered(task, task.delivery, is_over=True)
+            return decided
 
         own = replace(OWN_CODE, sender=by.actor, is_valid=by.is_valid)
         return self.start(task.id, Action.RETRIED, decide, own, mark=mark)

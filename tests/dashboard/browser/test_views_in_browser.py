@@ -196,6 +196,26 @@ def test_the_longest_run_breaks_no_page(tour: Visitor, site: Site) -> None:
     assert page.locator("main").bounding_box()["height"] < 20_000
 
 
+def test_the_longest_texts_break_no_list(tour: Visitor, site: Site) -> None:
+    """Title, owner, label and error are cut in a row, which stays a row on a phone, whatever its words are."""
+    owner, label = "o" * 128, f"{'k' * 31}={'v' * 31}"
+    for number in range(3):
+        task = f"longest-row-{number}"
+        text = "E" * 2000 if number else "other " * 300
+        site.create(task, handler="wordy", title="T" * 500, owner=owner, labels=[label], payload={"text": text})
+        site.call("POST", f"/v1/tasks/{task}/trigger")
+    wait_until(lambda: len(site.call("GET", f"/v1/executions?owner={owner}&status=FAILED")["executions"]) == 3)
+    for path in (f"tasks?owner={owner}&label={label}", f"runs?owner={owner}", f"search?q={'T' * 200}"):
+        page = tour.go(path)
+        check(page)
+        page.set_viewport_size({"width": 1440, "height": 900})
+        assert page.evaluate(BEYOND) == []
+        page.set_viewport_size({"width": 360, "height": 900})
+        heights = page.locator("table.list tbody tr").evaluate_all("all => all.map(each => each.offsetHeight)")
+        assert len(heights) > 1
+        assert max(heights) < 250, path
+
+
 @pytest.mark.parametrize("path", PROBLEMS)
 def test_a_problem_is_a_page_that_is_fit_for_everybody(tour: Visitor, path: str) -> None:
     """What is not there, and what is not possible, says so in a page like the others."""

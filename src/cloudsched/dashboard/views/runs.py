@@ -55,7 +55,7 @@ def _count(api: Api, visit: Visit, asked: Mapping[str, str | None]) -> dict[str,
     if "from" not in asked or asked["calls"] != "false" or asked.keys() - _COUNTED_BY - late:
         return {}
     bounds = {name: asked[name] for name in asked.keys() - {"outcome", "calls"} - late}
-    parts = api.list_items("/v1/executions/counts", "parts", **{"until": visit.now.isoformat(), **bounds}, per="P1D")
+    parts = api.list_items("/v1/executions/counts", "parts", **{"until": visit.soonest, **bounds}, per="P1D")
     names = {"late": "started a minute late or more"} if late else _COUNTED
     if outcome := asked.get("outcome"):
         names = {name: words for name, words in _COUNTED.items() if name.upper() == outcome}

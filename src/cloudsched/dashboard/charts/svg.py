@@ -52,13 +52,3 @@ def draw_picture(height: float, *children: Markup) -> Markup:
 def draw_vertical(css: str, place: float, top: float, bottom: float) -> Markup:
     """Return a vertical line at a place of the width, from 0 to 1."""
     return element("line", cls=css, x1=percent(place), x2=percent(place), y1=top, y2=bottom)
-
-
-def draw_beside(text: str, place: float, distance: float, *, is_before: bool, y: float, css: str = "") -> Markup:
-    """Return a text before or after a place of the width, some pixels from it."""
-    anchor = "start"
-    if is_before:
-        anchor = "end"
-        distance = -distance
-    classes = {"cls": css} if css else {}
-    return element("text", text, **classes, x=percent(place), dx=distance, y=y, text_anchor=anchor)

@@ -12,7 +12,7 @@ from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.dashboard.offered_verbs import explain_retry, list_bulk_verbs
+from cloudsched.dashboard.offered_verbs import explain_retry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.testing import START
@@ -151,21 +151,6 @@ def test_home_offers_no_retry_that_would_be_refused(pages: Pages) -> None:
     assert "It gets one more attempt." in question
     assert "The handler breaks gets the task's own payload, which is empty." in question
     assert f"tasks/{task.id}/verbs/retry" in question
-
-
-@pytest.mark.parametrize(
-    ("task", "verbs"),
-    [
-        ({"status": "ACTIVE", "allowedVerbs": ["pause"], "consecutiveFailures": 2}, {"PAUSE", "RETRY_FAILED"}),
-        ({"status": "COMPLETED", "allowedVerbs": ["delete"], "outcome": "TIMED_OUT"}, {"DELETE", "RETRY_FAILED"}),
-        ({"status": "PAUSED", "allowedVerbs": ["resume"], "consecutiveFailures": 2}, {"RESUME"}),
-        ({"status": "ACTIVE", "allowedVerbs": ["pause"], "outcome": "SUCCEEDED"}, {"PAUSE"}),
-        ({"status": "FAILED", "allowedVerbs": [], "outcome": "FAILED"}, set()),
-    ],
-)
-def test_changes_of_many_concern_a_task_as_the_api_says(task: dict[str, object], verbs: set[str]) -> None:
-    """What failed last can be retried, unless its task is paused, and nothing by who may only look."""
-    assert set(list_bulk_verbs(task)) == verbs
 
 
 def test_execution_is_retried_from_the_chosen_step(pages: Pages) -> None:

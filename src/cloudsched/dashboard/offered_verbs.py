@@ -19,17 +19,14 @@ from cloudsched.dashboard.forms.fields import read_json
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.times import find_instant
 from cloudsched.dashboard.words import only_if, shorten
-from cloudsched.domain.any_case import to_upper_snake
 from cloudsched.domain.documents import receipt
-from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason
-from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from cloudsched.dashboard.api import Api, Json
@@ -222,12 +219,3 @@ def explain_retry(task: Json, execution: Json, *, may_start: bool) -> str:
     if task["status"] == "CANCELLED":
         return "Its task is cancelled. Give the task a new schedule to start it again."
     return "Too many runs of its task are open. Wait until some of them have ended."
-
-
-def list_bulk_verbs(task: Json) -> tuple[str, ...]:
-    """Return the changes of many tasks that concern this one, as its caller may make them."""
-    verbs: Iterable[str] = task.get("allowedVerbs", ())
-    has_failed = task.get("consecutiveFailures") or task.get("outcome") in BAD
-    if verbs and has_failed and task["status"] in RETRYABLE_STATUSES:
-        verbs = (*verbs, BatchAction.RETRY_FAILED)
-    return tuple(map(to_upper_snake, verbs))

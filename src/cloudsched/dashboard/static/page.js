@@ -1,5 +1,4 @@
 // What every page does with script: stays live, sends forms without leaving, and takes keys.
-import { bulk } from "./bulk.js";
 import { takeKeys } from "./keys.js";
 import { followLinks } from "./links.js";
 import { BUSY_AFTER, setBusy, start, submit } from "./live.js";
@@ -21,6 +20,5 @@ addEventListener("pageshow", () => {
 document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 takeKeys();
 preview();
-bulk();
 followLinks();
 start();

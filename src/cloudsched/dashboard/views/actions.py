@@ -163,38 +163,27 @@ def _list_again(payload: Json, refusals: list[Json]) -> list[tuple[str, str]]:
     return [*fields.items(), *(("ids", each["taskId"]) for each in refusals)]
 
 
-def fetch_under_way(api: Api, _visit: Visit) -> list[Json]:
-    """Ask the API for the latest actions that are under way, and how far each is."""
-    listed = api.list_items(
-        "/v1/tasks", "tasks", handler=BATCH_CHANGE_HANDLER, status=TaskStatus.ACTIVE, pageSize=_OFFERED
-    )
-    found = []
-    for each in map(_build_action, listed):
-        said = each["state"].word.lower()
-        if each["outcome"]:
-            said = f"is {said}: {write_count(each['outcome']['changed'], 'is', 'are')} done"
-        found.append({**each, "said": said})
-    return found
-
-
-def fetch_restorable(api: Api, visit: Visit) -> list[Json]:
-    """Ask the API for the latest actions that have paused everything and were not taken back: who, and how many."""
-    if not visit.may_change:
-        return []
+def fetch_notes(api: Api, visit: Visit) -> list[Json]:
+    """Ask the API for the latest actions that are under way, or have paused everything and were not taken back."""
     latest = _fetch_latest(api, pageSize=_LOOKED_AT)["tasks"]
     taken_back = {_find_chosen(each).get("pauseId") for each in latest if each["status"] != TaskStatus.CANCELLED}
-    found = []
+    found: list[Json] = []
     for each in map(_build_action, latest):
-        changed = each["outcome"].get("changed", {"value": 0})
-        is_over = each["status"] == TaskStatus.ACTIVE or each["id"] in taken_back or "until" in each["payload"]
-        if _stops_everything(each["payload"]) and changed["value"] and not is_over:
+        changed = each["outcome"].get("changed")
+        if each["status"] == TaskStatus.ACTIVE:
+            said = each["state"].word.lower()
+            if changed:
+                said = f"is {said}: {write_count(changed, 'is', 'are')} done"
+            found.append({**each, "said": said})
+        elif visit.may_change and changed and _stops_everything(each["payload"]) and each["id"] not in taken_back:
             said = f"has paused {write_count(changed, 'task', 'tasks')}"
             found.append({**each, "said": said, "by": _find_actor(api, each)})
     return found[:_OFFERED]
 
 
 def _stops_everything(payload: Json) -> bool:
-    """Return whether an action pauses all active tasks, of everybody or of an owner."""
+    """Return whether an action has paused all active tasks, of everybody or of an owner, without an end."""
     chosen = payload.get("filter", {})
-    is_pause = payload.get("action") == BatchAction.PAUSE
-    return is_pause and chosen.get("status") == TaskStatus.ACTIVE and chosen.keys() <= {"status", "owner"}
+    is_pause = payload.get("action") == BatchAction.PAUSE and "until" not in payload
+    is_all = chosen.get("status") == TaskStatus.ACTIVE and chosen.keys() <= {"status", "owner"}
+    return is_pause and is_all and payload["outcome"]["changed"]["value"] > 0

@@ -14,7 +14,7 @@ from cloudsched.dashboard.times import parse_instant, write_duration, write_took
 from cloudsched.dashboard.views.decisions import make_decision
 from cloudsched.dashboard.views.execution_row import find_lateness
 from cloudsched.dashboard.views.held_up import fetch_held_up
-from cloudsched.dashboard.views.task import fetch_event_schemas, name_actor
+from cloudsched.dashboard.views.task import name_actor
 from cloudsched.dashboard.words import shorten
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.run_counts import LATE
@@ -47,7 +47,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "logs": api.find(f"{path}/logs"),
         "child": api.find(task_path(step["child"])) if step and step.get("child") else None,
         "history": fetch_edits(api, record, task),
-        "eventSchemas": fetch_event_schemas(api, task) if _find_awaited(record) else {},
+        "eventSchemas": api.find_handler(task["handler"]).get("eventSchemas", {}) if _find_awaited(record) else {},
         "told": {},
         "heldUp": fetch_held_up(api, visit, record),
         "whyLate": _fetch_why_late(api, record),

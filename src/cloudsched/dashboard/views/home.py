@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from cloudsched.dashboard.charts.run_bars import read_count
 from cloudsched.dashboard.status import explain_unregistered, find_unregistered, show_need
 from cloudsched.dashboard.times import parse_instant
-from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
+from cloudsched.dashboard.views.actions import fetch_notes
 from cloudsched.dashboard.views.health import build_health, fetch_health
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.run_counts import RunOutcome
@@ -30,12 +30,9 @@ _RAN: Final = {RunOutcome.RAN: "succeeded", RunOutcome.FAILED: "failed", RunOutc
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for the counts and what needs attention, for what is next, and for the health."""
     counts = api.find("/v1/overview")
-    restorable = fetch_under_way(api, visit)
-    if ((counts or {}).get("tasks", {}).get(TaskStatus.PAUSED) or {}).get("value"):
-        restorable += fetch_restorable(api, visit)
     return {
         "counts": counts,
-        "restorable": restorable,
+        "restorable": fetch_notes(api, visit),
         "next": _fetch_next(api, visit),
         "health": fetch_health(api),
     }

@@ -77,12 +77,6 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
     }
 
 
-def fetch_event_schemas(api: Api, task: Json) -> Json:
-    """Ask the API for the schemas of the events that a task's handler has declared."""
-    schemas: Json = api.find_handler(task["handler"]).get("eventSchemas", {})
-    return schemas
-
-
 def read_asked(visit: Visit, zone: tzinfo) -> datetime | None:
     """Return the instant in the address's question, in a zone. Without a time, it is the beginning of the day."""
     day = visit.query.get("on", "")

@@ -10,10 +10,9 @@ from urllib.parse import urlencode
 
 from cloudsched.dashboard.charts.run_marks import draw_runs, write_runs
 from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, name_parameters, read_filters, show_filters
-from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import explain_unregistered, find_unregistered, show_status
-from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
+from cloudsched.dashboard.views.actions import fetch_notes
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
@@ -49,8 +48,11 @@ def fetch(api: Api, visit: Visit) -> Json:
         if page["tasks"] or not page.get("nextPageToken"):
             break
         page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=page["nextPageToken"])
-    restorable = [*fetch_under_way(api, visit), *fetch_restorable(api, visit)]
-    return {**page, "restorable": restorable, "overview": api.find("/v1/overview", owner=asked.get("owner"))}
+    return {
+        **page,
+        "restorable": fetch_notes(api, visit),
+        "overview": api.find("/v1/overview", owner=asked.get("owner")),
+    }
 
 
 def build(answer: Json, visit: Visit) -> Json:
@@ -98,7 +100,6 @@ def _build_task(task: Json, unregistered: Mapping[str, str], visit: Visit) -> Js
         "recentWords": write_runs(recent),
         "whyNever": "no next run" if is_active else show_status(task["status"]).word.lower(),
         "inVain": only_if(is_active, explain_unregistered(task, unregistered)),
-        "verbs": list_bulk_verbs(task),
     }
 
 

@@ -128,6 +128,27 @@ def test_usage_is_that_of_the_server(pages: Pages, app: App) -> None:
     assert 'id="live"' not in everything
 
 
+@pytest.mark.parametrize("by", ["", "by=handler", "label=team", "owner=ada", "owner=ada&by=owner"])
+def test_the_total_is_the_sum_of_the_rows_however_they_are_summed(pages: Pages, app: App, by: str) -> None:
+    """And the sum of what the tasks themselves have counted, also those without the label."""
+    for number in range(7):
+        owner = "ada" if number % 2 else "bob"
+        start = pages.sim.now + number * HOUR
+        every = Schedule.every(HOUR, start=start)
+        app.create(owner=owner, handler="spend", schedule=every, labels=[f"team=t{number}"] if number < 4 else [])
+    pages.sim.advance(timedelta(hours=9, minutes=1))
+    text = pages.read(f"/usage?{by}")
+    body, _, foot = text.partition("<tbody>")[2].partition("<tfoot>")
+    read = re.compile(r'<td class="num[^"]*">\s*([\d,.]+)\s*</td>').findall
+    rows = [read(row) for row in body.split("</tr>") if "<td" in row]
+    runs, queries, tokens = (sum(int(row[at].replace(",", "")) for row in rows) for at in range(3))
+    mine = [each for each in app.tasks().items if "owner=ada" not in by or each.owner == "ada"]
+    counted = sum(used.counts.executions for each in mine for used in each.usage)
+    assert runs == counted == tokens / 250 == queries / 9
+    assert [int(each.replace(",", "")) for each in read(foot)[:3]] == [runs, queries, tokens]
+    assert f"{runs} runs, {queries} queries and {tokens:,} tokens" in text
+
+
 def test_a_budget_has_the_numbers_of_the_usage_beside_it(
     pages: Pages, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from datetime import date, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.times import BLANK
-from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.dashboard.words import write_count
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ WARNING: Final = 0.8
 ROWS: Final = 100
 """The most rows, those with the highest cost, and the most budgets."""
 PARAMETERS: Final = ("owner", "by", "label", "month")
-_MONTH: Final = re.compile(r"(?!0|1[0-8]|9999)[0-9]{4}-(0[1-9]|1[0-2])")
 _LIMITS: Final = {"queries": "maxQueriesPerMonth", "tokens": "maxTokensPerMonth"}
 """What a budget limits, and the field that says how much of it a month has."""
 _UNPRICED: Final = {"query": "queries", "token": "tokens"}
@@ -36,10 +33,9 @@ _ANY: Final = 10**12
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     """Return the list of the API that the view shows a page of, and its filters."""
     owner = visit.query.get("owner", "")
-    month = visit.query.get("month", "")
+    month = visit.query.get("month") or f"{visit.now:%Y-%m}"
     key = visit.query.get("label", "")
     by = "LABEL" if key else visit.query.get("by") or ("handler" if owner else "owner")
-    month = month if _MONTH.fullmatch(month) else f"{visit.now:%Y-%m}"
     return "/v1/usage", {"owner": owner, "by": by.upper(), "labelKey": key, "month": month}
 
 
@@ -88,40 +84,36 @@ def _write_limits(budget: Json | None) -> str:
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the page of a month shows."""
-    month = date.fromisoformat(f"{answer['month']}-01")
-    owner = visit.query.get("owner") or visit.owner or ""
+    owner = visit.query.get("owner", "")
     budgets = sorted(map(_build_budget, answer["budgets"]), key=lambda each: each["share"], reverse=True)
-    chosen = next((each for each in budgets if each["owner"] == owner), None)
     rows = sorted(answer["sums"], key=lambda row: (-row["dollars"], -row["executions"], row["name"]))
-    total = answer["total"]
-    said = f"{total['executions']:,} runs, {total['queries']:,} queries and {total['tokens']:,} tokens"
-    words = [f"{month:%B %Y}: {said} of {owner or 'all owners'}, {write_dollars(total['dollars'])} US dollars."]
-    words += [
-        f"{write_count(count, 'budget is', 'budgets are')} {word}."
-        for word in ("used up", "nearly used")
-        if (count := sum(each["word"] == word for each in budgets))
-    ]
-    before, after = month - timedelta(days=1), month + timedelta(days=31)
+    total = _write_amounts(answer["total"])
+    sentence = "{executions} runs, {queries} queries and {tokens} tokens".format_map(total)
+    sentence += f" of {owner or visit.owner or 'all owners'} in {answer['month']}: {total['usd']} US dollars."
+    for word in ("used up", "nearly used"):
+        if count := sum(each["word"] == word for each in budgets):
+            sentence += f" {write_count(count, 'budget is', 'budgets are')} {word}."
+    new = {"owner": owner, "limits": {}, "shown": ""}
     return {
         **answer,
-        "sentence": " ".join(words),
-        "before": visit.with_query(month=f"{before:%Y-%m}"),
-        "after": visit.with_query(month=f"{after:%Y-%m}") if f"{month:%Y-%m}" < f"{visit.now:%Y-%m}" else "",
-        "rows": [{**row, "usd": write_dollars(row["dollars"])} for row in rows[:ROWS]],
-        "total": {**total, "usd": write_dollars(total["dollars"])},
+        "sentence": sentence,
+        "rows": [_write_amounts(row) for row in rows[:ROWS]],
+        "total": total,
         "left": len(rows) - ROWS,
         "budgets": budgets,
-        "maySet": visit.may_change and visit.role == "admin" and f"{month:%Y-%m}" == f"{visit.now:%Y-%m}",
-        "budget": chosen or {"owner": visit.query.get("owner", ""), "limits": {}, "shown": ""},
-        "unpriced": " and ".join(words for name, words in _UNPRICED.items() if not answer["prices"].get(name)),
+        "maySet": visit.may_change and visit.role == "admin" and answer["month"] == f"{visit.now:%Y-%m}",
+        "budget": next((each for each in budgets if each["owner"] == owner), new),
+        "unpriced": [words for name, words in _UNPRICED.items() if not answer["prices"].get(name)],
     }
 
 
-def write_dollars(dollars: float) -> str:
-    """Return an amount in cents, or with as many digits as show that it is not zero."""
+def _write_amounts(row: Json) -> Json:
+    """Return a row with its amounts as they are written: dollars in cents, or so that they are not zero."""
+    dollars = row["dollars"]
+    usd = f"{dollars:.4f}" if 0 < dollars < 0.01 else f"{dollars:,.2f}"  # noqa: PLR2004 - a cent
     if 0 < dollars < 0.0001:  # noqa: PLR2004 - four places
-        return f"<{BLANK}0.0001"
-    return f"{dollars:.4f}" if 0 < dollars < 0.01 else f"{dollars:,.2f}"  # noqa: PLR2004 - a cent
+        usd = f"<{BLANK}0.0001"
+    return {**row, **{name: f"{row[name]:,}" for name in ("executions", "queries", "tokens")}, "usd": usd}
 
 
 def list_limits(budget: Json) -> list[tuple[float, int, int, str]]:
@@ -134,25 +126,21 @@ def list_limits(budget: Json) -> list[tuple[float, int, int, str]]:
 def _build_budget(budget: Json) -> Json:
     limits = list_limits(budget)
     share = limits[0][0]
-    word, means = "", "Enough is left."
-    if budget["isUsedUp"]:
-        word = "used up"
-        means = "Used up: the tasks are paused until next month, or until an admin raises the budget."
-    elif share >= 1:
-        word, means = "used up", "Used up: the next check, within five minutes, pauses the tasks."
+    word, means = "", "enough is left"
+    if share >= 1 or budget["isUsedUp"]:
+        word, means = "used up", "the next check, within five minutes, pauses the tasks"
     elif share >= WARNING:
-        word, means = "nearly used", "Nearly used: once nothing is left, the tasks pause."
-    used = ", ".join(
-        f"{used:,} of {most:,} {what}{only_if(most, f' ({int(share * 100):,}{BLANK}%)')}"
-        for share, used, most, what in limits
-    )
+        word, means = "nearly used", "once nothing is left, the tasks pause"
+    if budget["isUsedUp"]:
+        means = "the tasks are paused until next month, or until an admin raises the budget"
+    used = (f"{used:,} of {most:,} {what} ({int(share * 100):,}{BLANK}%)" for share, used, most, what in limits)
     shown = {name: budget.get(field, _ANY) for name, field in _LIMITS.items()}
     return {
         **budget,
         "share": share,
         "word": word,
         "means": means,
-        "used": used,
+        "used": ", ".join(used),
         "shown": _write_limits(budget),
         "limits": {name: most for name, most in shown.items() if most < _ANY},
     }

@@ -11,8 +11,9 @@ from tests.web.callers import DAY, HOUR, MINUTE, PEOPLE, SECOND, Answer, RoleHar
 
 from cloudsched import App, Settings
 from cloudsched.errors import NotAllowed
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.roles import Role
+from cloudsched.web.auth.roles import ON_BEHALF_OF, Role
 
 
 @pytest.fixture
@@ -98,14 +99,14 @@ def test_a_wrong_address_is_corrected_and_the_mail_arrives_once(roles: RoleHarne
 
 @pytest.mark.parametrize("key", ["", "form"])
 def test_two_clicks_send_one_mail(roles: RoleHarness, key: str) -> None:
-    """Also if the first one has not been carried out yet, and if it has failed in between."""
+    """Also if the first has not been carried out yet. With its key, the second has the answer of the first."""
     make(roles)
     body = {"address": "dora@example.com"}
     headers = {"Idempotency-Key": key} if key else {}
     path = f"/v1/deliveries/{find(roles)['id']}/resend"
     roles.sim.channel("EMAIL").fails(1)
-    for _ in range(2):
-        assert roles.ask("admin", "POST", path, body, **headers).status_code == 200
+    assert roles.ask("admin", "POST", path, body, **headers).status_code == 200
+    assert roles.ask("admin", "POST", path, body, **headers).status_code == (200 if key else 409)
     roles.sim.advance(2 * DAY)
     assert list_mails(roles) == ["dora@example.com"]
     assert find(roles)["attempts"] == 3  # one that could reach nobody, one that failed, one that arrived
@@ -174,6 +175,50 @@ def test_nobody_else_corrects_an_address(roles: RoleHarness, who: str | None, st
     assert answer.status_code == status
     assert (read_address(roles), find(roles)) == (WRONG, before)
     assert list_mails(roles) == []
+
+
+def test_a_server_that_acts_for_a_person_has_their_rights(roles: RoleHarness) -> None:
+    """As a server for itself, an admin may say whose an address is. What is not for a person is an admin's alone."""
+    make(roles)
+    path = f"/v1/deliveries/{find(roles)['id']}/resend"
+    body = {"address": "eve@example.com"}
+    assert roles.ask("admin", "POST", path, body, **{ON_BEHALF_OF: "dora"}).status_code == 403
+    assert roles.ask("admin", "POST", path, body, **{ON_BEHALF_OF: "bob"}).status_code == 404
+    roles.sim.channel("OPERATOR").is_down = True
+    roles.sim.app.create(title="T", owner="dora", handler="remind", delivery_channels=["OPERATOR"])
+    roles.sim.advance(8 * DAY)
+    delivery = find(roles, "OPERATOR")["id"]
+    roles.sim.channel("OPERATOR").is_down = False
+    assert resend(roles, "dora", delivery).status_code == 403
+    assert resend(roles, "admin", delivery).status_code == 200
+    assert len(roles.sim.channel("OPERATOR").sent) == 1
+
+
+def test_what_is_sent_at_that_moment_is_not_sent_by_another(
+    roles: RoleHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither while a sender holds it, nor by two callers of whom each has found it unsent."""
+    make(roles)
+    path = f"/v1/deliveries/{find(roles)['id']}/resend"
+    channel, people = roles.sim.channel("EMAIL"), PeopleWiring.of(roles.sim.app.container).people
+    send, change, told = channel.send, people.change, list[int]()
+
+    def send_slowly(*arguments: Any) -> str:
+        told.append(roles.ask("admin", "POST", path, {"address": "late@example.com"}).status_code)
+        return send(*arguments)
+
+    def change_slowly(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as it is
+        monkeypatch.setattr(people, "change", change)
+        told.append(roles.ask("admin", "POST", path, {"address": "dora@example.com"}).status_code)
+        return change(*arguments, **named)
+
+    monkeypatch.setattr(channel, "send", send_slowly)
+    monkeypatch.setattr(people, "change", change_slowly)
+    told.append(roles.ask("admin", "POST", path, {"address": "dora@example.com"}).status_code)
+    roles.sim.advance(DAY)
+    assert list_mails(roles) == ["dora@example.com"]
+    assert told == [200, 409, 409]
+    assert read_address(roles)["address"] == "dora@example.com"
 
 
 def test_a_person_sends_their_own_again_once_it_can_reach_them(roles: RoleHarness) -> None:

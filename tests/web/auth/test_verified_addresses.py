@@ -51,6 +51,18 @@ class Api:
         headers = {"Authorization": f"Bearer {self._issuer.make_user_token(**claims)}"}
         return self._client.open("/v1/people/ada", method="PATCH", json=body, headers=headers)
 
+    def resend(self, claims: dict[str, Any], address: str) -> Answer:
+        """Send the last mail of Ada's again to another address, as the user with these claims."""
+        headers = {"Authorization": f"Bearer {self._issuer.make_user_token(**claims)}"}
+        delivery = next(iter(self._sim.app.deliveries_of("ada")))
+        path = f"/v1/deliveries/{delivery.id}/resend"
+        answer = self._client.open(path, method="POST", json={"address": address}, headers=headers)
+        self._sim.advance(DAY)
+        return answer
+
+    def list_mails(self) -> list[str]:
+        return [each.address for each in self._sim.sent("EMAIL")]
+
     def put_as_account(self, account: str, owner: str, body: dict[str, Any]) -> Answer:
         """Set a person, as a Google account."""
         headers = {"Authorization": f"Bearer {self._issuer.make_account_token(account)}"}
@@ -108,6 +120,20 @@ def test_the_token_verifies_its_own_address(
             refused = api.put(claims, contact(address, verified=True))
             assert refused.status_code == 403, refused.text
             assert api.mail() == []
+
+
+@try_each("claims, address", [({}, ADA), (VERIFIED, EVE), ({**VERIFIED, "email_verified": False}, ADA)])
+def test_a_mail_is_sent_again_to_the_address_that_its_owner_s_token_proves(
+    issuer: Issuer, claims: dict[str, Any], address: str
+) -> None:
+    """Any other is refused, as where it is set, and is not stored."""
+    with Simulation(app, access=ACCESS) as sim:
+        api = Api(sim, issuer)
+        api.put({}, contact("wrong@example.com"))
+        assert api.mail() == []
+        assert api.resend(claims, address).status_code == 403
+        assert api.resend(VERIFIED, ADA).status_code == 200
+        assert api.list_mails() == [ADA]
 
 
 def test_an_address_that_is_verified_later_counts_when_it_is_set_again(api: Api) -> None:

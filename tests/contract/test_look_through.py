@@ -22,17 +22,21 @@ from cloudsched.adapters.sqlite import search
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.domain.documents.run_counts import PartLength
 from cloudsched.domain.documents.task import Parent, TaskStatus, Trouble
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.queries import execution_search
 from cloudsched.engine.queries.execution_search import find_executions
+from cloudsched.engine.queries.overview import count_by_time
 from cloudsched.engine.storage import matching_rows
 from cloudsched.engine.storage.matching_rows import find_matching_rows
 from cloudsched.engine.storage.pages import Page
 
 RUNNING, SUCCEEDED = ExecutionStatus.RUNNING, ExecutionStatus.SUCCEEDED
+QUARTER = timedelta(minutes=15)
 BOUND = 4
 """How much a page may look through here."""
 TASK_QUERIES = [
@@ -69,7 +73,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fill(store: Store, make_task: MakeTask, make_execution: MakeExecution, tasks: list[Any]) -> None:
     for number, each in enumerate(tasks):
-        at = NOW + timedelta(minutes=number * 5 % 7)
+        at = NOW + number * 5 % 7 * QUARTER
         found_by = {name: each[name] for name in ("handler", "labels", "category")}
         runs = (make_run(number, RUNNING, at),)
         task = make_task(id=f"t{number}", runs=runs, created_at=at, next_execution_time=at, **each)
@@ -188,8 +192,7 @@ def test_a_page_of_executions_is_given_up(
 def test_what_one_page_does_not_reach_is_not_counted_as_none(
     open_store: OpenStore, make_task: MakeTask, make_execution: MakeExecution, tasks: list[dict[str, Any]]
 ) -> None:
-    """A number is that of the list, or says that it is the least."""
-    edges = [NOW + timedelta(minutes=2 * number) for number in range(5)]
+    """A number is that of the list, or says that it is the least. Parts of the time that it lacks are left out."""
     with open_store() as store:
         fill(store, make_task, make_execution, tasks)
         for query in filter(lambda each: each.looked_for, TASK_QUERIES):
@@ -201,13 +204,16 @@ def test_what_one_page_does_not_reach_is_not_counted_as_none(
             opened = store.search.count_open(asked, RUNNING, 100)
             matching = [each for each in tasks if fits(each, RUNNING, NOW, asked)]
             assert opened.value == len(matching) or (opened.at_least and opened.value < len(matching))
-            for start, counts in zip(edges, store.search.count_runs(asked, edges), strict=False):
-                number = sum(
-                    fits(each, SUCCEEDED, NOW, asked)
-                    for order, each in enumerate(tasks)
-                    if start <= NOW + timedelta(minutes=order * 5 % 7) < start + timedelta(minutes=2)
+            found = count_by_time(store.search, asked, NOW, NOW + 8 * QUARTER, load_tzinfo("UTC"), PartLength.QUARTER)
+            begin = found.complete_from or NOW
+            assert [each.start for each in found.parts] == [
+                NOW + number * QUARTER for number in range(8) if NOW + number * QUARTER >= begin
+            ]
+            for part in found.parts:
+                assert part.ran == sum(
+                    fits(each, SUCCEEDED, NOW, asked) and part.start == NOW + number * 5 % 7 * QUARTER
+                    for number, each in enumerate(tasks)
                 )
-                assert counts.ran == number or (counts.is_at_least and counts.ran < number)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 8), st.integers(1, 200))

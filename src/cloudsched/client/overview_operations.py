@@ -121,7 +121,8 @@ class OverviewOperations:
     ) -> Flow[ExecutionCounts]:
         """Return how many executions ended in each day, hour or quarter of a zone's clock: ran, failed, skipped, calls.
 
-        The filter is one of `owner`, `handler`, `label` and `category`.
+        The filters are `owner`, `handler`, `label` and `category`. With one of the last three, `complete_from` says
+        from when on there are parts.
         """
         query = to_query({**filters, "since": since, "until": until, "timezone": timezone, "per": per})
         return fetch("counts", ExecutionCounts, "GET", "/v1/executions/counts", query=query)

@@ -266,7 +266,7 @@ def list_every_execution(search: SearchStore) -> None:
         for token in (None, make_token(identify_open_list(query, running), NOW, "t1")):
             search.list_open(query, running, limit=5, page_token=token)
         search.count_open(query, running, 5)
-        search.count_runs(query, (NOW, NOW + timedelta(hours=1)))
+        search.count_runs(query.owner, (NOW, NOW + timedelta(hours=1)))
 
 
 def methods(port: type) -> set[str]:

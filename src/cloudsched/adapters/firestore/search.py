@@ -240,8 +240,7 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
         queries = (part.to_query(up_to, self._documents) for part in parts)
         return min(up_to, sum(self._rpc.count(self._documents, query) for query in queries))
 
-    @override
-    def _count_runs(self, owner: str | None, edges: Sequence[datetime]) -> Sequence[RunCounts]:
+    def count_runs(self, owner: str | None, edges: Sequence[datetime]) -> Sequence[RunCounts]:
         """Return the numbers of the ended runs between each two edges.
 
         What there is none of from the first edge to the last is not counted part by part.

@@ -364,8 +364,7 @@ class SqliteSearch(ListingSearch[SqliteListing]):
         statement = f"SELECT count(*) FROM (SELECT 1 FROM {listing.table} WHERE {where} LIMIT ?)"
         return int(self._database.read(statement, [*listing.values, up_to])[0][0])
 
-    @override
-    def _count_runs(self, owner: str | None, edges: Sequence[datetime]) -> Sequence[RunCounts]:
+    def count_runs(self, owner: str | None, edges: Sequence[datetime]) -> Sequence[RunCounts]:
         """Return the numbers of the ended runs between each two edges, from the index alone."""
         parts = [tuple(map(to_microseconds, pair)) for pair in itertools.pairwise(edges)]
         bins = ", ".join("(?, ?)" for _ in parts)

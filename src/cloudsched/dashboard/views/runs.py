@@ -55,11 +55,12 @@ def _count(api: Api, visit: Visit, asked: Mapping[str, str | None]) -> dict[str,
     if "from" not in asked or asked["calls"] != "false" or asked.keys() - _COUNTED_BY - late:
         return {}
     bounds = {name: asked[name] for name in asked.keys() - {"outcome", "calls"} - late}
-    parts = api.list_items("/v1/executions/counts", "parts", **{"until": visit.soonest, **bounds}, per="P1D")
+    found = api.get("/v1/executions/counts", **{"until": visit.soonest, **bounds}, per="P1D")
+    none = Count(value=0, at_least="completeFrom" in found)
     names = {"late": "started a minute late or more"} if late else _COUNTED
     if outcome := asked.get("outcome"):
         names = {name: words for name, words in _COUNTED.items() if name.upper() == outcome}
-    return {words: sum((read_count(each[name]) for each in parts), Count(value=0)) for name, words in names.items()}
+    return {words: sum((read_count(each[name]) for each in found["parts"]), none) for name, words in names.items()}
 
 
 def build(answer: Json, visit: Visit) -> Json:

@@ -536,3 +536,5 @@ class ExecutionCounts(ApiResponse):
 
     parts: tuple[PartCounts, ...]
     """The earliest first."""
+    complete_from: AwareDatetime | None = None
+    """The start of the first part, if those before it are left out: too many had to be looked through."""

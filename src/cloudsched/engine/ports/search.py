@@ -264,11 +264,10 @@ class CountStore(Protocol):
         """Return how many tasks match, counted up to `up_to`. Those that are being deleted may be counted, too."""
         ...
 
-    def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
+    def count_runs(self, owner: str | None, edges: Sequence[datetime]) -> Sequence[RunCounts]:
         """Return the numbers of the ended runs that are scheduled between each two edges, which rise.
 
-        With a handler, label or category the latest are counted, of each number at least (`RunCounts.is_at_least`). Of
-        the query's times and status nothing is looked at. `domain.documents.run_counts` says what counts as what.
+        They are those of all owners or of one. `domain.documents.run_counts` says what counts as what.
         """
         ...
 

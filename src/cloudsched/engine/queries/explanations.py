@@ -22,7 +22,6 @@ from cloudsched.domain.explanation.findings import Evidence, Explanation, Undeli
 from cloudsched.domain.transitions.notices import name_instant
 from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.engine.ports.records import record_of
-from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
 from cloudsched.features.table import FEATURES, find_place
 
@@ -102,8 +101,7 @@ def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool
         if note.entry.action is Action.QUEUE_RESUMED and note.entry.at >= record.scheduled_for:
             yield f" The queue {note.queue} was paused until {name_instant(task, note.entry.at)}."
     until = began - LATE
-    query = ExecutionQuery(None if shows_all else task.owner)
-    (runs,) = store.search.count_runs(query, [record.scheduled_for, until])
+    (runs,) = store.search.count_runs(None if shows_all else task.owner, [record.scheduled_for, until])
     count = runs.ran + runs.failed
     span = f"due from {name_instant(task, record.scheduled_for)} to {name_instant(task, until)}"
     whose = "" if shows_all else " of its owner"

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
-from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cloudsched.domain.documents.execution import Execution
-from cloudsched.domain.documents.run_counts import RunCounts, count_runs
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.responses.count import Count
 from cloudsched.engine.ports.search import (
@@ -19,10 +16,9 @@ from cloudsched.engine.ports.search import (
     identify_open_list,
 )
 from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
-from cloudsched.engine.storage.pages import read_token, start_before
+from cloudsched.engine.storage.pages import start_before
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.document import Document
@@ -60,10 +56,6 @@ class ListingSearch(ABC, Generic[L]):
     def _count(self, listing: L, up_to: int) -> int:
         """Return the number of documents of a listing, at most `up_to`."""
 
-    @abstractmethod
-    def _count_runs(self, owner: str | None, edges: Sequence[datetime]) -> Sequence[RunCounts]:
-        """Return the numbers of the ended runs of all owners or of one between each two edges."""
-
     def list_finished(
         self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
     ) -> Page[Execution]:
@@ -99,24 +91,6 @@ class ListingSearch(ABC, Generic[L]):
         if query.looked_for:
             return _count_page(self._fetch(Task, listing, query, min(up_to, MAX_LOOKED_THROUGH), None))
         return Count.up_to(self._count(listing, up_to), up_to)
-
-    def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
-        """Return the numbers of the ended runs between each two edges."""
-        if len(edges) < 2:  # noqa: PLR2004 - a beginning and an end
-            return []
-        if not query.looked_for:
-            return self._count_runs(query.owner, edges)
-        within = replace(query, status=None, outcome=None, is_late=False, since=edges[0], until=edges[-1])
-        counts = [RunCounts()] * (len(edges) - 1)
-        for is_failure in (True, False):
-            page = self.list_finished(within, is_failure=is_failure, limit=MAX_LOOKED_THROUGH)
-            for each in page.items:
-                counts[bisect_right(edges, each.scheduled_for) - 1] += count_runs([each])
-            if page.next_page_token:
-                key = identify_finished_list(within, is_failure=is_failure)
-                reached = bisect_right(edges, read_token(key, page.next_page_token)[0])
-                counts[:reached] = [replace(each, is_at_least=True) for each in counts[:reached]]
-        return counts
 
 
 def _count_page(page: Page[Task]) -> Count:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution
-from cloudsched.domain.documents.run_counts import PartLength
+from cloudsched.domain.documents.run_counts import PartLength, count_runs
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import (
@@ -20,9 +21,11 @@ from cloudsched.domain.responses.overview_responses import (
 )
 from cloudsched.domain.transitions.needs import find_unstarted
 from cloudsched.engine.concurrency.fork_safety import make_lock
-from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
+from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery, identify_finished_list
 from cloudsched.engine.queries.needs import FoundNeed, NeedFinder
 from cloudsched.engine.queries.time_parts import split_time
+from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
+from cloudsched.engine.storage.pages import read_token
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -134,7 +137,7 @@ class Overview:
             counted_at=now,
             tasks={status: search.count_tasks(TaskQuery(owner, status), self._most) for status in TaskStatus},
             open={status: search.count_open(mine, status, self._most) for status in OPEN_STATUSES},
-            hours=_to_parts(edges, search.count_runs(mine, edges)),
+            hours=_to_parts(edges, search.count_runs(owner, edges)),
             due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), self._most),
             overdue_since=overdue_since,
         )
@@ -167,10 +170,27 @@ def count_by_time(
     """Return the counts of each part of the time from `since` to `until`, the earliest first.
 
     The first and the last part may be shorter. On Firestore a count is a billed read for each 1,000 counted, or part
-    of it: five for the whole time, and one a part for each kind of run that there is any of. Raises InvalidInput.
+    of it: five for the whole time, and one a part for each kind of run that there is any of. With a handler, label or
+    category the latest runs are read instead, and parts that these do not reach are left out. Raises InvalidInput.
     """
     edges = split_time(since, until, zone, per)
-    return ExecutionCounts(parts=_to_parts(edges, search.count_runs(query, edges)))
+    if not query.looked_for:
+        return ExecutionCounts(parts=_to_parts(edges, search.count_runs(query.owner, edges)))
+    within = replace(query, since=since, until=until)
+    found: list[Execution] = []
+    whole = edges
+    for is_failure in (True, False):
+        page = search.list_finished(within, is_failure=is_failure, limit=MAX_LOOKED_THROUGH)
+        found += page.items
+        if page.next_page_token:
+            reached, _ = read_token(identify_finished_list(within, is_failure=is_failure), page.next_page_token)
+            whole = [each for each in whole if each > reached]
+    parts: list[list[Execution]] = [[] for _ in whole]
+    for each in found:
+        if number := bisect_right(whole, each.scheduled_for):
+            parts[number - 1].append(each)
+    counts = [count_runs(part) for part in parts[:-1]]
+    return ExecutionCounts(parts=_to_parts(whole, counts), complete_from=whole[0] if whole[0] > edges[0] else None)
 
 
 def _to_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> tuple[PartCounts, ...]:

@@ -143,7 +143,7 @@ def test_each_page_says_what_a_run_took(pages: Pages, app: App) -> None:
     pages.sim.advance(23 * HOUR)
     runs = [f"tasks/naps/executions/{each.id}" for each in pages.sim.executions("naps")]
     assert len(runs) == 2
-    for path in ("runs?within=any", "tasks/naps", *runs, f"{runs[1]}/compare"):
+    for path in ("runs?within=P1D&status=FAILED", "tasks/naps", *runs, f"{runs[1]}/compare"):
         text = pages.read(f"/{path}").replace("\N{NO-BREAK SPACE}", " ")
         assert re.search(r"\b8 h", text), path
         assert not re.search(r"[Tt]ook:? 0 s", text), path

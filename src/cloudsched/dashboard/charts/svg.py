@@ -13,7 +13,6 @@ from cloudsched.dashboard.words import show_unseen
 
 _NAMES: Final = {
     "cls": "class",
-    "text_anchor": "text-anchor",
     "fill_opacity": "fill-opacity",
     "aria_label": "aria-label",
 }
@@ -37,11 +36,6 @@ def _write_value(value: str | float) -> str | int:
 def percent(fraction: float) -> str:
     """Return a part of the width, such as ``12.5%``."""
     return f"{min(1.0, max(0.0, fraction)) * 100:.2f}%"
-
-
-def group(*children: Markup) -> Markup:
-    """Return elements as one, in their order."""
-    return Markup("").join(children)
 
 
 def draw_picture(height: float, *children: Markup) -> Markup:

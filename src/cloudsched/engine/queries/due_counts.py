@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, take_part
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
 from cloudsched.domain.responses.count import Count
-from cloudsched.engine.queries.occurrences import DueReader, iter_occurrences
+from cloudsched.engine.ports.search import OccurrenceQuery, TaskQuery
+from cloudsched.engine.queries.occurrences import MAX_TASKS, DueReader, iter_occurrences
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.search import OccurrenceQuery
     from cloudsched.engine.ports.store import Store
 
-MAX_COUNTED: Final = 500
-"""The most tasks that a count reads: a page asks for two, each time something changes."""
+MAX_READ_OF_MORE: Final = 200
+"""The tasks that a count reads where there are more than `MAX_TASKS`: it would be a bound with these as well."""
 COUNT_STEPS: Final = 50_000
 """The most steps that the searches of one count take: a thousand daily tasks in six weeks take 42,000."""
 _TICK: Final = timedelta(microseconds=1)
@@ -31,11 +31,13 @@ def count_due(store: Store, query: OccurrenceQuery, edges: Sequence[datetime]) -
     """Return how many unclaimed occurrences, without jitter, matching tasks have in each part.
 
     The query's times are the first edge and the last. The occurrences are those that `list_occurrences` lists. A count
-    reads `MAX_COUNTED` tasks, and is cut if its search takes too many steps: then later parts have at least as many.
+    is exact up to `MAX_TASKS` tasks, unless its search takes too many steps: then later parts have at least as many.
     """
     marks = [(each - UTC_EPOCH) // _TICK for each in edges]
     counts = [0] * (len(marks) - 1)
-    reader = DueReader(store, query, part=MAX_COUNTED)
+    due = store.search.count_tasks(TaskQuery(query.owner, due_until=query.until), MAX_TASKS + 1)
+    most = MAX_READ_OF_MORE if due.value > MAX_TASKS else MAX_TASKS
+    reader = DueReader(store, query, part=most)
     read = 0
     with spend_from(Allowance(COUNT_STEPS)):
         while tasks := reader.take():
@@ -45,12 +47,12 @@ def count_due(store: Store, query: OccurrenceQuery, edges: Sequence[datetime]) -
                 if cut is not None:
                     reader.note_missing(cut)
                 _add(counts, times, marks)
-            if read > MAX_COUNTED:
+            if read > most:
                 reader.leave_rest()
                 break
     cut = reader.complete_until
     return [
-        Count(value=due, at_least=cut is not None and end > cut) for due, end in zip(counts, edges[1:], strict=True)
+        Count(value=each, at_least=cut is not None and end > cut) for each, end in zip(counts, edges[1:], strict=True)
     ]
 
 

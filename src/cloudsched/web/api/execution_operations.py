@@ -121,7 +121,7 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
 def count_occurrences(call: ApiCall, query: bodies.OccurrenceCountQuery) -> Response:
     """Count the upcoming occurrences in each day, hour or quarter of an hour.
 
-    They are those that the list of occurrences has. Beyond 500 tasks a count is the least that there are. Users see
+    They are those that the list of occurrences has. Beyond 1000 tasks a count is the least that there are. Users see
     the counts of their own tasks.
     """
     owner = call.caller.resolve_listed_owner(query.owner)

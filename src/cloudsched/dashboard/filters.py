@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
+from cloudsched.dashboard.local_instants import read_instant, write_notes
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import write_duration
 from cloudsched.domain.documents.category import Category
@@ -130,7 +130,15 @@ RUNS: Final = (
     Filter("minLateness", "Late by at least", "length", _offer(LENGTHS)),
     CALLS,
 )
-DUE: Final = (Filter("within", "Due in the next", "choice", _SPANS), HANDLER, OWNER, LABEL, CATEGORY, SINCE, UNTIL)
+DUE: Final = (
+    Filter("within", "Due in the next", "choice", {**_SPANS, "": "12 hours"}),
+    HANDLER,
+    OWNER,
+    LABEL,
+    CATEGORY,
+    SINCE,
+    UNTIL,
+)
 CHANGES: Final = (
     Filter("by", "Who"),
     Filter("action", "Action", "choice", _offer({each: each.replace("_", " ").capitalize() for each in Action})),
@@ -171,18 +179,6 @@ def find_window(found: Mapping[str, str]) -> timedelta | None:
     if found.keys() & {"from", "until"} or "within" not in found:
         return None
     return WINDOWS[found["within"]][1]
-
-
-def find_length(window: str, known: Iterable[str]) -> timedelta:
-    """Return how long a window of time is. Raises InvalidInput if it is not among the known ones."""
-    if window not in known:
-        raise InvalidInput("within", f"is no window of time: “{window[:40]}”", f"Give one of {', '.join(known)}.")
-    return WINDOWS[window][1]
-
-
-def read_entered(visit: Visit) -> dict[str, EnteredInstant]:
-    """Return the bounds that were entered, as the API takes them and as their fields show them."""
-    return {name: read_instant(visit.query.get(name, ""), visit.zone) for name in ("from", "until")}
 
 
 def show_filters(visit: Visit, filters: Iterable[Filter]) -> Json:

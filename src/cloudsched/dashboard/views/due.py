@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.charts.run_bars import read_count
-from cloudsched.dashboard.filters import WINDOWS, find_length, read_entered, write_filter
+from cloudsched.dashboard.filters import DUE, WINDOWS, find_window, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.status import explain_unregistered, find_unregistered
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
@@ -19,24 +19,15 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
-FILTERS: Final = ("owner", "handler", "label", "category")
-PARAMETERS: Final = (*FILTERS, "from", "until", "within", "page")
-_WINDOWS: Final = ("PT1H", "PT12H", "P1D", "P7D")
-"""The windows from now on to choose from."""
-_WINDOW: Final = "PT12H"
-"""The default window, as long as that of Home."""
+PARAMETERS: Final = name_parameters(DUE)
 
 
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
-    """Return the list of the API that the view shows a page of, and its filters. A bound is before the window."""
-    entered = read_entered(visit)
-    start = entered["from"].iso or visit.soonest
-    length = find_length(visit.query.get("within") or _WINDOW, _WINDOWS)
-    end = entered["until"].iso or (visit.now + length).isoformat()
-    filters = {name: visit.query[name].strip() for name in FILTERS if visit.query.get(name, "").strip()}
-    if "category" in filters:
-        filters["category"] = filters["category"].upper()
-    return "/v1/occurrences", {"from": start, "until": end, **filters}
+    """Return the list of the API that the view shows a page of, and its filters."""
+    found = read_filters(visit, DUE)
+    length = find_window(found) or WINDOWS["PT12H"][1]
+    found.pop("within", None)
+    return "/v1/occurrences", {"from": visit.soonest, "until": (visit.now + length).isoformat(), **found}
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -67,12 +58,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "sentence": f"{said} due {window}.",
         "note": note,
         "rows": rows,
-        "tokens": [
-            (write_filter(name, asked[name], visit), visit.with_query(**{name: None, "page": None}))
-            for name in FILTERS
-            if name in asked
-        ],
-        "windows": [] if is_over else _list_windows(visit),
+        "filters": show_filters(visit, DUE),
         "nothing": "None of it is listed." if note else "Nothing is due in this time.",
         "next": answer.get("nextPageToken"),
     }
@@ -83,10 +69,3 @@ def _build_row(row: Json, unregistered: Mapping[str, str], visit: Visit) -> Json
     may_move = visit.may_change and parse_instant(row["utc"]) > visit.now
     move = f"tasks/{row['taskId']}?{urlencode({'move': parse_instant(row['utc']).isoformat()})}#acts"
     return {**row, "inVain": explain_unregistered(row, unregistered), "move": only_if(may_move, move)}
-
-
-def _list_windows(visit: Visit) -> list[tuple[str, str, bool]]:
-    """Return the windows from now on: their words, their addresses, and whether each is the one that is shown."""
-    shown = None if visit.query.get("from") or visit.query.get("until") else visit.query.get("within") or _WINDOW
-    others: dict[str, str | None] = {"from": None, "until": None, "page": None}
-    return [(WINDOWS[each][0], visit.with_query(within=each, **others), each == shown) for each in _WINDOWS]

@@ -74,7 +74,7 @@ def _offer(words: Mapping[str, str]) -> Mapping[str, str]:
 
 
 CATEGORIES: Final = {each.value: each.capitalize() for each in Category}
-LENGTHS: Final = {"PT10S": "10 s", "PT1M": "1 min", "PT10M": "10 min", "PT1H": "1 h"}
+LENGTHS: Final = {"PT10S": "10 s", "PT1M": "1 min", "PT3M": "3 min", "PT10M": "10 min", "PT1H": "1 h"}
 WINDOWS: Final = {
     "PT15M": ("15 minutes", timedelta(minutes=15)),
     "PT1H": ("hour", timedelta(hours=1)),
@@ -110,7 +110,7 @@ TASKS: Final = (
     Filter("search", "Words", has_field=False),
     Filter("orderBy", "Order", "choice", {"": "Newest", "nextExecutionTime": "Due soonest"}),
     CALLS,
-    Filter("troubleUntil", "Gives up before", "instant", has_field=False),
+    Filter("troubleUntil", "Until", "instant", has_field=False),
     Filter("dueFrom", "Due from", "instant", has_field=False),
     Filter("dueUntil", "Due before", "instant", has_field=False),
 )

@@ -51,13 +51,13 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 def _count(api: Api, visit: Visit, asked: Mapping[str, str | None]) -> dict[str, Count]:
     """Return the numbers of what matches, with their words. Empty if the API does not count it."""
-    late = {"minLateness"} if asked.get("minLateness") == "PT1M" else set[str]()
+    late = {"minLateness"} if asked.get("minLateness") == "PT3M" else set[str]()
     if "from" not in asked or asked["calls"] != "false" or asked.keys() - _COUNTED_BY - late:
         return {}
     bounds = {name: asked[name] for name in asked.keys() - {"outcome", "calls"} - late}
     found = api.get("/v1/executions/counts", **{"until": visit.soonest, **bounds}, per="P1D")
     none = Count(value=0, at_least="completeFrom" in found)
-    names = {"late": "started a minute late or more"} if late else _COUNTED
+    names = {"late": "started late"} if late else _COUNTED
     if outcome := asked.get("outcome"):
         names = {name: words for name, words in _COUNTED.items() if name.upper() == outcome}
     return {words: sum((read_count(each[name]) for each in found["parts"]), none) for name, words in names.items()}

@@ -15,6 +15,7 @@ from cloudsched.dashboard.status import explain_unregistered, find_unregistered,
 from cloudsched.dashboard.views.actions import fetch_notes
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.batch_change import BatchAction
+from cloudsched.domain.documents.run_counts import LATE
 from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     category = found.pop("category", "")
     words = f"{found.pop('search', '')} {only_if(category, f'category:{category}')}".strip()
     calls = "true" if found.get("trouble") == Trouble.DELIVERY else "false"  # a delivery is a call
+    if found.get("trouble") == Trouble.OVERDUE:
+        found.setdefault("troubleUntil", (visit.now - LATE).isoformat())
     return "/v1/tasks", {"calls": calls, **found, "search": words}
 
 

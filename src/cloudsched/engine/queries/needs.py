@@ -34,6 +34,8 @@ _BY_HANDLER: Final = frozenset({NeedCause.FAILED, NeedCause.WAITING, NeedCause.O
 _WITH_ERROR: Final = frozenset({NeedCause.FAILED, NeedCause.PAUSED, NeedCause.DELIVERY})
 _LONGEST: Final = 500
 """The most characters of a detail."""
+_TITLE: Final = 60
+"""The most characters of a title in a sentence, so that what is wrong stands in its first lines."""
 _ORDER: Final = list(NeedCause)
 
 
@@ -113,7 +115,8 @@ class NeedFinder:
         path, query = "tasks", filters
         if task and count == Count(value=1):
             failures = task.consecutive_failures if cause is NeedCause.FAILED else 1
-            sentence = f"{task.title} {words.one}{f', {failures:,} times in a row' if failures > 1 else ''}."
+            title = task.title if len(task.title) <= _TITLE else f"{task.title[: _TITLE - 1]}…"
+            sentence = f"{title} {words.one}{f', {failures:,} times in a row' if failures > 1 else ''}."
             path, query = f"tasks/{task.id}", {}
         else:
             things = f"{'At least ' if count.at_least else ''}{count.value:,} task{'' if count.value == 1 else 's'}"

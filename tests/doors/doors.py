@@ -518,13 +518,16 @@ def _fill_event(act: Act, target: Target) -> Form:
     return f"/tasks/{target.task_id}/verbs/send", {"event": act.path["event"], "payload": "1"}
 
 
-BUTTONS: Final = {each: button for each in Verb if (button := each.traits.button) is not None}
+BUTTONS: Final = {
+    each: button for each in {*Verb} - {Verb.TRIGGER} if (button := each.traits.button) and not button.field
+}
+"""The buttons that ask for nothing more."""
 FORMS: Final[dict[str, Callable[[Act, Any], Form]]] = {
     "create_task": _fill_new,
     "update_task": _fill_edit,
     "trigger": _fill_trigger,
     "send_event": _fill_event,
-    **{each.method: _fill_verb(each.word) for each in (Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.RETRY, *BUTTONS)},
+    **{each.method: _fill_verb(each.word) for each in (Verb.PAUSE, Verb.RETRY, *BUTTONS)},
     "delete_task": _fill_verb("delete"),
     "cancel_run": lambda _, target: (
         f"/tasks/{target.task_id}/verbs/cancel-run",
@@ -601,7 +604,8 @@ class Pages(Door):
             if path in {"/bulk", "/retry"}:
                 asked = BY_NAME[act.operation].path
                 counted = world.ask("POST", asked, {**(act.body or {}), "dryRun": True}, headers_of(who))
-                form = {**form, "count": str((counted.get_json() or {}).get("count"))}
+                count = (counted.get_json() or {}).get("count", {})
+                form = {**form, "count": str(count.get("value"))}
             page = browser.post(path, data=form, base_url=URL, headers={"Origin": URL})
         return to_answer(page.status_code, page.text)
 

@@ -21,6 +21,8 @@ log: Final = own_logger(__name__)
 
 SUMS_EVERY: Final = timedelta(days=1)
 """The interval at which all tasks are summed up: a task's own counts last two months."""
+LOOKED_EVERY: Final = timedelta(minutes=5)
+"""The interval at which a sweep looks for a pass that a request has begun, and goes on: a read."""
 _SLACK: Final = timedelta(seconds=10)
 """The tolerance of intervals: a sweep comes every minute, and not to the second."""
 
@@ -32,6 +34,7 @@ class UsageWatch:
         self._clock = clock
         self._limit = limit
         self._summation = summation
+        self._looked_at: datetime | None = None
         self._warned_at: datetime | None = None
 
     def run(self) -> None:
@@ -39,8 +42,10 @@ class UsageWatch:
         now = self._clock.now()
         try:
             self._limit().enforce(now)
-            front = self._summation.sum_up(None, at_most_every=SUMS_EVERY - _SLACK)  # or go on where a look ended
-            self._warn_if_behind(front, now)
+            if is_due(self._looked_at, now, LOOKED_EVERY):
+                front = self._summation.sum_up(None, at_most_every=SUMS_EVERY - _SLACK)
+                self._looked_at = None if front.page_token else now
+                self._warn_if_behind(front, now)
         except CloudschedError as error:
             log.warning("usage is not summed up: %s", error, extra={"action": "usage_not_summed"})
 

@@ -112,7 +112,6 @@ ACTIONS = (
     Action("trigger", TASK, "Run it now", count_executions, 1, unfold="Run now…"),
     Action("delete", TASK, "Delete the task and its runs", find_task("status"), None, unfold="Cancel or delete…"),
     Action("retry", EXECUTION, "Retry this run", count_attempts, 2, **FAILED, unfold="Retry…"),  # type: ignore[arg-type]
-    Action("home-retry", "", "Retry this run", count_attempts, 2, **FAILED, unfold="Retry… {task}"),  # type: ignore[arg-type]
     Action("undo", "tasks/{task}?done=pause", "Undo", find_task("status"), "ACTIVE", prepare=pause_first),
     Action("list-pause", BULK, "Pause", find_task("status"), "PAUSED", row="{task}"),
     Action("send-awaited", TASK, "Send approved", find_outcome, "SUCCEEDED", handler="asks", prepare=run_first),
@@ -172,13 +171,14 @@ def test_who_may_act_does(tour: Visitor, site: Site, action: Action, role: Role)
     wait_until(lambda: action.find(site, subject) == action.after)
 
 
-def test_home_asks_before_it_retries(tour: Visitor, site: Site) -> None:
+def test_home_leads_to_the_retry_which_asks_before(tour: Visitor, site: Site) -> None:
     """The button that asks stays under the pointer; until the question is answered nothing is done."""
-    action = next(each for each in ACTIONS if each.name == "home-retry")
+    action = next(each for each in ACTIONS if each.name == "retry")
     subject = prepare(site, action, "asked")
     page = tour.go("", clock=True)
-    row = page.get_by_role("listitem").filter(has_text=subject.task)
-    asks, button = row.locator("summary"), row.get_by_role("button", name=action.button)
+    page.get_by_role("listitem").filter(has_text=subject.task).get_by_role("link", name="Retry…").click()
+    row = page.get_by_role("main")
+    asks, button = row.locator("summary", has_text="Retry…"), row.get_by_role("button", name=action.button)
     place = asks.bounding_box()
     asks.click()
     button.wait_for()

@@ -53,7 +53,7 @@ class FoundNeed:
 
 
 class NeedFinder:
-    """Finds the tasks that need attention, for a count for each cause, four reads a handler and two a row."""
+    """Finds the tasks that need attention: a count for each cause, a read for up to 200 of its tasks, and two a row."""
 
     def __init__(self, store: Store, most: int) -> None:
         """Take the greatest count."""

@@ -70,8 +70,8 @@ class Overview:
     """Counts tasks and executions. Counts are cached for some seconds, however many people look.
 
     One count is a billed read for each 1,000 counted, or part of it: 19 counts, and 12 more for each kind of run
-    that there was any of in the last hours. The sweep costs one, each overdue task one, at most 111, and each handler
-    with tasks that need attention six for each cause.
+    that there was any of in the last hours. The sweep costs one, each overdue task one, at most 111, and what
+    needs attention as `NeedFinder` says.
     """
 
     def __init__(

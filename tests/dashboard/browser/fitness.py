@@ -39,18 +39,6 @@ UNFOLD: Final = """() => {
     return closed;
 }"""
 """Opens what is folded, and returns it."""
-COLLIDING: Final = """() => [...document.querySelectorAll('svg.c')].flatMap(svg => {
-    const labels = [...svg.querySelectorAll('text')].filter(each => each.checkVisibility())
-        .map(each => [each.textContent, each.getBoundingClientRect()]);
-    return labels.flatMap(([text, one], index) => labels.slice(index + 1)
-        .filter(([, other]) => one.left < other.right && other.left < one.right
-            && one.top < other.bottom && other.top < one.bottom)
-        .map(([other]) => `${text} and ${other}`));
-})"""
-"""The labels of charts that overlap."""
-CUT: Final = """() => [...document.querySelectorAll('svg.c text')].filter(each => each.checkVisibility())
-    .filter(each => each.getBoundingClientRect().right > innerWidth).map(each => each.textContent)"""
-"""The labels of charts that stand out of the screen."""
 LINES_OF: Final = r"""([selector, pattern]) => {
     const walk = document.createTreeWalker(document.querySelector(selector), NodeFilter.SHOW_TEXT);
     const found = [];

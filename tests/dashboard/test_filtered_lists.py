@@ -186,3 +186,20 @@ def test_each_field_of_the_form_goes_with_the_filters_of_the_page(pages: Pages, 
     for name, value in values.items():
         answer = pages.get("admin", f"/tasks?{urlencode({**kept, name: value})}")
         assert answer.status_code == 200, (name, value)
+
+
+def test_the_pages_of_what_is_late_keep_their_instant(
+    pages: Pages, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was late by the first of them, though the clock goes on between two looks."""
+    monkeypatch.setattr("cloudsched.dashboard.views.tasks.PAGE_SIZE", 2)
+    for number in range(5):
+        due = pages.sim.now - (10 + number) * MINUTE
+        pages.sim.app.container.store.commit(Commit(make_task(id=f"task-{number}", next_execution_time=due)))
+    text = read_text(pages, "trouble=OVERDUE")
+    seen = re.findall(r'<tr data-key="([^"]+)"', text)
+    while further := re.search(r'href="\?([^"]*page=[^"]+)"[^>]*>Next', text):
+        assert "troubleUntil" in further[1]
+        text = read_text(pages, further[1])
+        seen += re.findall(r'<tr data-key="([^"]+)"', text)
+    assert sorted(seen) == [f"task-{number}" for number in range(5)]

@@ -210,5 +210,5 @@ def test_the_way_back_leads_nowhere_else(keyed: str, then: str) -> None:
 
 def test_the_address_is_only_text_in_the_form(keyed: str) -> None:
     """What stands in the address cannot end the form's attribute."""
-    text = get(f'{keyed}tasks?q="><script>alert(1)</script>').text
+    text = get(f'{keyed}tasks?search="><script>alert(1)</script>').text
     assert "<script>" not in text

@@ -74,6 +74,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "rows": [_build_task(each, unregistered, visit) for each in tasks],
         "filters": show_filters(visit, offered),
         "next": token,
+        "until": list_rows(visit)[1].get("troubleUntil") or None,
         "actions": {each: each.label for each in actions},
         "chosen": chosen if is_of_these else {},
         "all": [*_list_changes(asked)] if actions else [],

@@ -114,7 +114,15 @@ ACTIONS = (
     Action("retry", EXECUTION, "Retry this run", count_attempts, 2, **FAILED, unfold="Retry…"),  # type: ignore[arg-type]
     Action("undo", "tasks/{task}?done=pause", "Undo", find_task("status"), "ACTIVE", prepare=pause_first),
     Action("list-pause", BULK, "Pause", find_task("status"), "PAUSED", row="{task}"),
-    Action("send-awaited", TASK, "Send approved", find_outcome, "SUCCEEDED", handler="asks", prepare=run_first),
+    Action(
+        "send-awaited",
+        "tasks/{task}/events/approved",
+        "Send approved",
+        find_outcome,
+        "SUCCEEDED",
+        handler="asks",
+        prepare=run_first,
+    ),
     Action(
         "cancel-run",
         EXECUTION,

@@ -46,6 +46,14 @@ def test_what_cannot_be_counted_is_refused(call: Call, query: dict[str, str]) ->
     assert call("GET", "/v1/executions/counts", query_string=query).status_code == 400
 
 
+@pytest.mark.parametrize("more", [{}, {"handler": "work"}], ids=str)
+def test_a_time_without_length_has_no_parts(call: Call, more: dict[str, str]) -> None:
+    """It is an answer, and no fault."""
+    at = "2027-01-01T09:00:00Z"
+    answer = call("GET", "/v1/executions/counts", query_string={"from": at, "until": at, **more})
+    assert (answer.status_code, answer.json) == (200, {"parts": []})
+
+
 def test_days_of_every_zone_lie_side_by_side(sim: Simulation) -> None:
     """Also where clocks change at midnight, or a whole day is skipped: nothing is counted twice, nothing left out."""
     search = sim.app.container.store.search

@@ -174,6 +174,8 @@ def count_by_time(
     category the latest runs are read instead, and parts that these do not reach are left out. Raises InvalidInput.
     """
     edges = split_time(since, until, zone, per)
+    if not edges[1:]:
+        return ExecutionCounts(parts=())
     if not query.looked_for:
         return ExecutionCounts(parts=_to_parts(edges, search.count_runs(query.owner, edges)))
     within = replace(query, since=since, until=until)

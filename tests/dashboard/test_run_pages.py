@@ -47,7 +47,7 @@ PANELS = {"Payload", "Result", "Progress", "Log"}
 
 
 def list_headings(text: str) -> set[str]:
-    return {*re.findall("<h2[^>]*>([^<]*)</h2>", text)}
+    return {each.strip() for each in re.findall("<(?:h2|caption)[^>]*>([^<]*)</", text)}
 
 
 def test_a_panel_is_there_only_if_it_has_something(pages: Pages, app: App) -> None:

@@ -48,16 +48,20 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "child": api.find(task_path(step["child"])) if step and step.get("child") else None,
         "history": fetch_edits(api, record, task),
         "eventSchemas": api.find_handler(task["handler"]).get("eventSchemas", {}) if _find_awaited(record) else {},
-        "told": {},
+        "told": api.find(f"{path}/deliveries") if _may_be_told(record, task) else None,
         "heldUp": fetch_held_up(api, visit, record),
         "whyLate": _fetch_why_late(api, record),
         "hasGood": record["status"] in BAD and find_good(api, task_path(task_id), record) is not None,
     }
     if record["status"] in OPEN:
         answer["cursor"] = hash_record(record)
-    if task.get("deliveryChannels") or task.get("onCompletion") or record["status"] in {*BAD, ExecutionStatus.EXPIRED}:
-        answer["told"] = api.find(f"{path}/deliveries") or {}  # it costs as much as the execution
     return answer
+
+
+def _may_be_told(record: Json, task: Json) -> bool:
+    """Return whether anybody may have been told of a run. To ask who was costs as much as the run."""
+    is_failure = record["status"] in {*BAD, ExecutionStatus.EXPIRED}
+    return bool(task.get("deliveryChannels") or task.get("onCompletion") or is_failure)
 
 
 def find_good(api: Api, path: str, record: Json) -> str | None:

@@ -9,6 +9,7 @@ export type Action =
   | "PAUSED"
   | "RESUMED"
   | "CANCELLED"
+  | "RUN_CANCELLED"
   | "TRIGGERED"
   | "SNOOZED"
   | "RETRIED"
@@ -118,7 +119,7 @@ export interface BatchChangeFilter {
   owner?: string | null;
   status?: TaskStatus | null;
   handler?: string | null;
-  /** One of their labels, `key=value`. It goes with owner and status only. */
+  /** One of their labels, `key=value`. */
   label?: string | null;
   /** The next occurrence is not before this instant. */
   dueFrom?: string | null;
@@ -135,7 +136,9 @@ export interface BatchChangeRequest {
   /** `RETRY_FAILED` gives the execution that finished last one more attempt, if it failed or timed out. */
   action: BatchAction;
   filter: BatchChangeFilter;
-  /** Only count the tasks. Default: `false`. */
+  /** The end of a pause. If omitted, somebody has to resume the tasks. */
+  until?: string | null;
+  /** Only count the tasks, and name the first ten. Default: `false`. */
   dryRun?: boolean;
 }
 
@@ -277,6 +280,11 @@ export interface CallerInfo {
   now: string;
 }
 
+/** The execution to cancel. */
+export interface CancelRunRequest {
+  executionId: string;
+}
+
 /** The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace it. */
 export interface CatchUp {
   mode: CatchUpMode;
@@ -409,23 +417,6 @@ export interface ClaimRequest {
   taskId?: string | null;
 }
 
-/** What keeps many tasks from running at once, in the sentence of their explanations. */
-export interface CommonCause {
-  /** `QUEUE_PAUSED`, `UNKNOWN_HANDLER`, `BUDGET_USED_UP`, `NO_ANSWER`, or of lost messages `NOT_REACHABLE`. */
-  reason: Reason;
-  sentence: string;
-  /** The queue, handler, owner or service. Only callers who see the tasks of all owners learn which queue it is. */
-  subject?: string;
-  /** The priorities of the tasks that a queue carries. */
-  priorities?: Array<Priority>;
-  /** The number of tasks that wait for it, or of lost messages. Missing for a queue. */
-  count?: number;
-  /** True if there may be more tasks, because counting stopped at a bound. */
-  isAtLeast: boolean;
-  /** The time since which it is so, if that is known. */
-  since?: string;
-}
-
 /** A report that the work is done. */
 export interface CompleteRequest {
   /** The token from the claim, which proves that the caller holds the run. */
@@ -487,33 +478,11 @@ export interface Definition {
 /** A way to deliver a result. */
 export type DeliveryChannel = "EMAIL" | "WEB" | "MOBILE" | "WEBHOOK" | "OPERATOR" | "TELEGRAM" | "SLACK";
 
-/** A delivery in a list across executions. */
-export interface DeliveryEntry {
-  channel: string;
-  status: DeliveryStatus;
-  /** The number of finished attempts. */
-  attempts: number;
-  /** The time at which the other side took it. */
-  sentAt?: string;
-  /** The id under which the other side knows it. */
-  messageId?: string;
-  /** The reason why it was not sent, or not yet. */
-  reason?: string;
-  /** The id of the task that delivers. */
-  id: string;
-  owner: string;
-  title: string;
-  /** The task whose result it delivers. */
-  taskId: string;
-  executionId: string;
-  createdAt: string;
-  /** The time of the next attempt, if there is one. */
-  nextAttemptAt?: string;
-}
-
 /** The deliveries of an execution. */
 export interface DeliveryList {
   deliveries: Array<DeliveryReport>;
+  /** The reason why nobody was told that it has failed, as the task is now. */
+  untold?: string;
 }
 
 /** A page of a list of deliveries. */
@@ -522,15 +491,30 @@ export interface DeliveryPage {
   nextPageToken?: string;
   /** The number of items that were read for it, if some were passed over because they do not match. */
   lookedThrough?: number;
-  deliveries: Array<DeliveryEntry>;
+  deliveries: Array<DeliveryReport>;
 }
 
-/** The progress of one delivery of an execution's result. */
+/** The progress of one delivery: of what, to whom, by which channel, when, and with what result. */
 export interface DeliveryReport {
+  /** The id of the task that delivers. Of a message in the inbox, its own. */
+  id: string;
   channel: SentChannel;
   status: DeliveryStatus;
+  /** The person whom it is for. */
+  owner: string;
+  title: string;
+  /** The task whose result it delivers. */
+  taskId: string;
+  executionId: string;
+  /** True if it tells of a failure. */
+  isFailure: boolean;
   /** The number of finished attempts. */
   attempts: number;
+  createdAt: string;
+  /** The time at which the last finished attempt began. */
+  lastAttemptAt?: string;
+  /** The time of the next attempt, if there is one. */
+  nextAttemptAt?: string;
   /** The time at which the other side took it. */
   sentAt?: string;
   /** The id under which the other side knows it. */
@@ -558,6 +542,9 @@ export interface DispatchQueue {
   depth: number;
   /** The priorities of the tasks that it is for. Empty if it is for hops, or for the deliveries of a channel. */
   priorities: Array<Priority>;
+  /** Who paused it, if that was done here, as the log names them. */
+  pausedBy?: string;
+  pausedAt?: string;
 }
 
 /** The queues of the deployment in Cloud Tasks. */
@@ -791,6 +778,8 @@ export interface Execution {
 export interface ExecutionCounts {
   /** The earliest first. */
   parts: Array<PartCounts>;
+  /** The start of the first part, if those before it are left out: too many had to be looked through. */
+  completeFrom?: string;
 }
 
 /** The error of an attempt. */
@@ -830,7 +819,6 @@ export interface ExecutionPage {
 export interface ExecutionRetryFilter {
   owner?: string | null;
   status?: "FAILED" | "TIMED_OUT" | null;
-  /** Not together with `label` or `category`. */
   handler?: string | null;
   label?: string | null;
   category?: Category | null;
@@ -1050,7 +1038,7 @@ export interface FailedTask {
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
   lastError?: ExecutionError;
-  /** The causes for which it needs attention now, only in lists of tasks. Missing if there are none. */
+  /** The causes for which it needs attention now, only in lists and in the answer to a GET of one task. Missing if there are none. */
   needs?: Array<NeedCause>;
   /** When the first of its waits for an event times out, only in lists of tasks. Missing if none does. */
   givesUpAt?: string;
@@ -1066,46 +1054,6 @@ export interface FailureCause {
   steps: Array<number>;
   /** The length of the journal when the handler received the error. Later entries follow from the failure. */
   position: number;
-}
-
-/** The failures of one handler or owner. */
-export interface FailureCount {
-  name: string;
-  count: number;
-  /** The instant that the earliest of them was scheduled for. */
-  first: string;
-}
-
-/** Executions of a handler that failed with the same type of error at the same place. */
-export interface FailureGroup {
-  handler?: string;
-  /** The error's type, or the status if there is no error. */
-  type: string;
-  /** The innermost line of the traceback, as `file.py:12 in name`. Empty if there is none. */
-  place: string;
-  count: number;
-  /** True if there may be more, because only the latest of the handler were looked at. */
-  isAtLeast: boolean;
-  /** The number of tasks that they belong to. */
-  tasks: number;
-  /** The instant that the earliest was scheduled for. */
-  first: string;
-  last: string;
-  /** The latest of them. */
-  sample: FailedExecution;
-}
-
-/** The failures among the matching executions. */
-export interface FailureSummary {
-  count: number;
-  /** True if there may be more, because only the latest were looked at. */
-  isAtLeast: boolean;
-  /** The rarest first, at most 200. */
-  groups: Array<FailureGroup>;
-  /** All of them by handler, the rarest first. None if the filters have no index to count by: it takes `calls=false`, and perhaps `owner`, `from` and `until`. */
-  handlers?: Array<FailureCount>;
-  /** All of them by owner, likewise. */
-  owners?: Array<FailureCount>;
 }
 
 /** A feed: an owner's tasks as a calendar to subscribe to. */
@@ -1261,19 +1209,6 @@ export interface HolidaySource {
   version?: string | null;
 }
 
-/** A run that started more than a minute after it was due. */
-export interface LateStart {
-  scheduledFor: string;
-  /** In seconds. It includes jitter and the wait for a lock or a worker. */
-  lateness: number;
-}
-
-/** Tasks that a change leaves as they are, for one reason. */
-export interface LeftAlone {
-  count: number;
-  reason: string;
-}
-
 /** A lock, its holders, and the runs that wait for it, in order. */
 export interface LockDetails {
   key: string;
@@ -1426,32 +1361,51 @@ export interface NamedTask {
   next?: Occurrence;
 }
 
-/** The reason why tasks need attention. Each task counts once, for the first of these reasons that it has. */
-export type NeedCause = "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "OVERDUE";
-
-/** The number of tasks that need attention for one cause. A call counts as part of the task that made it. */
-export interface NeedCount {
+/** Something that needs attention: one task, the tasks of a handler, or what keeps many from running. */
+export interface Need {
   cause: NeedCause;
-  count: number;
-  /** True if there may be more, because counting stopped at a bound. */
-  isAtLeast: boolean;
-  /** The time since which the first of them does, or of those that wait, the time at which the first gives up. */
-  oldest?: string;
-  /** These tasks by handler, the rarest first, so that many of one do not hide the only one of another. At most 200. Of what is overdue they are those that were read. */
-  groups: Array<NeedGroup>;
+  /** What it is about, and what is wrong. */
+  sentence: string;
+  /** The error of the first of them, for example. */
+  detail: string;
+  /** The number of what the list at `path` has, to its end. None if it is no list. */
+  count?: Count;
+  /** The time since which the first of them has been so. */
+  since?: string;
+  /** The time at which the first of those that wait gives up. */
+  until?: string;
+  /** The handler, queue, owner or service that it is about. Only callers who see all tasks learn which queue. */
+  subject?: string;
+  /** Where it is, below the address of the dashboard. Below `/v1/` the API has a list of tasks at the same path. */
+  path: string;
+  /** The filters of that list. */
+  query: Record<string, string>;
+  act?: NeedAct;
 }
 
-/** The tasks of one handler that need attention for one cause. */
-export interface NeedGroup {
-  handler: string;
-  count: number;
-  /** The time since which the first of them does, or of those that wait, the time at which the first gives up. */
-  oldest: string;
-  /** That task. */
-  taskId: string;
-  /** Its title. The first 20 groups have it. */
-  title?: string;
+/** What resolves a need. The caller may do it. */
+export interface NeedAct {
+  /** A verb, such as `Retry`. */
+  label: string;
+  /** Where that is done, below the address of the dashboard. */
+  path: string;
+  query: Record<string, string>;
 }
+
+/** The reason why something needs attention, the most urgent first. */
+export type NeedCause =
+  | "QUEUE_PAUSED"
+  | "UNKNOWN_HANDLER"
+  | "BUDGET_USED_UP"
+  | "NO_ANSWER"
+  | "NOT_REACHABLE"
+  | "FAILED"
+  | "WAITING"
+  | "OVERDUE"
+  | "PAUSED"
+  | "BUDGET"
+  | "DELIVERY"
+  | "NO_WORKER_LISTENS";
 
 /** A feed to create. */
 export interface NewFeed {
@@ -1647,23 +1601,17 @@ export interface OverviewCounts {
   /** The time of the count, up to ten seconds ago. */
   countedAt: string;
   /** The number of tasks of each status. */
-  tasks: Record<string, number>;
+  tasks: Record<string, Count>;
   /** The number of tasks with an open execution, by the status of the most active one. */
-  open: Record<string, number>;
+  open: Record<string, Count>;
   /** The last twelve hours, the earliest first. The last one has just begun. */
   hours: Array<PartCounts>;
   /** The number of tasks that are due within an hour, or overdue. */
-  dueSoon: number;
-  /** The names in `tasks` and `open`, and `dueSoon`, of which there may be more: counting stopped at a bound. */
-  atLeast: Array<string>;
+  dueSoon: Count;
   /** The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back. */
   overdueSince?: string;
-  /** The number of tasks that need attention, for each cause, even if there are none. */
-  needs: Array<NeedCount>;
-  /** What keeps many tasks from running at once, the most far-reaching first. */
-  causes: Array<CommonCause>;
-  /** The latest runs of these hours that started late, at most 20, the earliest first. */
-  lateStarts: Array<LateStart>;
+  /** What needs attention, the most urgent first. What another of them explains is left out. */
+  needs: Array<Need>;
   /** The last sweep, for callers who see the tasks of all owners. */
   sweep?: SweepState;
 }
@@ -1697,7 +1645,7 @@ export interface PartCounts {
   skipped: Count;
   /** The runs that other runs made. None of the other numbers has them, because the caller's record has their end. */
   calls: number;
-  /** The number of those that ran or failed, and started more than a minute after they were due. It is counted for all runs and by owner: with another filter it is 0. */
+  /** The number of those that ran or failed, and started late, after more than three minutes. It is counted for all runs and by owner: with another filter it is 0. */
   late: number;
 }
 
@@ -1904,8 +1852,8 @@ export interface Queue {
   queue: string;
   /** The skill that the waiting runs require. */
   skill?: string;
-  /** The number of runs that wait. At most 1000 are counted. */
-  waiting: number;
+  /** The number of runs that wait. Behind a task after the twentieth there may be more than the one that is counted, and at most 1,000 tasks are counted. */
+  waiting: Count;
   /** The time since which the first in the queue has been waiting. */
   firstSince?: string;
   /** The number of workers that have asked for it in the last three minutes. */
@@ -1931,6 +1879,8 @@ export interface QueuedTask {
   priority: Priority;
   /** The time since which it has been waiting. */
   offeredAt: string;
+  /** The number of its runs that wait. */
+  runs: number;
 }
 
 /** A page of the tasks that wait in a queue, in its order. */
@@ -2159,7 +2109,7 @@ export interface ReportedTask {
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
   lastError?: ExecutionError;
-  /** The causes for which it needs attention now, only in lists of tasks. Missing if there are none. */
+  /** The causes for which it needs attention now, only in lists and in the answer to a GET of one task. Missing if there are none. */
   needs?: Array<NeedCause>;
   /** When the first of its waits for an event times out, only in lists of tasks. Missing if none does. */
   givesUpAt?: string;
@@ -2169,6 +2119,12 @@ export interface ReportedTask {
 
 /** The group that a request comes from, or of a handler, the group that may name it. */
 export type Requesters = "users" | "servers";
+
+/** Another address for a delivery that is sent again. */
+export interface ResendRequest {
+  /** The person's e-mail address from now on, in place of the present one. Others than admins may give the one that their ID token has as verified. */
+  address?: string | null;
+}
 
 /** A result, and what it belongs to. */
 export interface ResultData {
@@ -2189,12 +2145,10 @@ export interface ResultData {
   [name: string]: unknown;
 }
 
-/** The number of failed executions that match a filter. */
+/** The failed executions that a retry would concern now, without those of paused and cancelled tasks. */
 export interface RetryCount {
-  /** Without those of paused and cancelled tasks if at most 500 match. Of more it is the number of all of them, if an index has it; else of those that were read, at most some 1,000, and 10,000 in SQLite. */
-  count: number;
-  /** True if there may be more, because counting stopped at a bound. */
-  isAtLeast: boolean;
+  /** At most 500 failures are read for it. */
+  count: Count;
   /** The first ten, the latest first. */
   first: Array<FailedExecution>;
 }
@@ -2568,6 +2522,8 @@ export interface SweepState {
   finishedAt: string;
   /** The seconds since that sweep. One should come every minute. */
   lag: number;
+  /** True if it seems not to run, or not to keep up. */
+  isLate: boolean;
   /** The number of tasks that were overdue then. */
   examined: number;
   /** The number of dispatches that it sent again. */
@@ -2705,7 +2661,7 @@ export interface Task {
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
   lastError?: ExecutionError;
-  /** The causes for which it needs attention now, only in lists of tasks. Missing if there are none. */
+  /** The causes for which it needs attention now, only in lists and in the answer to a GET of one task. Missing if there are none. */
   needs?: Array<NeedCause>;
   /** When the first of its waits for an event times out, only in lists of tasks. Missing if none does. */
   givesUpAt?: string;
@@ -2713,18 +2669,12 @@ export interface Task {
   allowedVerbs?: Array<Verb>;
 }
 
-/** The number of tasks that match a filter. */
+/** The tasks that a change would concern now. */
 export interface TaskCount {
-  /** On Firestore at most 10,000 are counted. If tasks must be read for the count, it covers the matching ones of some 1,000. */
-  count: number;
-  /** True if there may be more, because counting stopped at a bound. */
-  isAtLeast: boolean;
-  /** How many of them are paused already, by a budget or until some time: they stay paused after that. */
-  stayPaused: number;
+  /** At most some 500 tasks are read for it. */
+  count: Count;
   /** Up to ten of them. */
   first: Array<ConcernedTask>;
-  /** Tasks that match the filter and would not be changed. */
-  leftAlone: Array<LeftAlone>;
 }
 
 /** The actions on a task by hand, the latest first. */
@@ -2892,11 +2842,6 @@ export interface Turn {
   content: string;
 }
 
-/** The number of unread messages in an inbox. */
-export interface UnreadCount {
-  unread: number;
-}
-
 /** Amounts of usage. */
 export interface UsageAmounts {
   /** Executions that started and ended. One that is retried by hand counts once more. */
@@ -3010,7 +2955,8 @@ export type Verb =
   | "move"
   | "backfill"
   | "sendEvent"
-  | "retry";
+  | "retry"
+  | "cancelRun";
 
 /** The question whether an endpoint wants a person's messages. It is asked before it gets any. */
 export interface VerificationWebhook {
@@ -3087,15 +3033,15 @@ export interface ListTasksQuery {
   /** The status of a task as a whole. */
   status?: "ACTIVE" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED" | "EXPIRED";
   handler?: string;
-  /** One of their labels, `key=value`. It goes with no filter by time, and the newest come first. */
+  /** One of their labels, `key=value`. */
   label?: string;
   /** The next occurrence is not before this instant. */
   dueFrom?: string;
   /** The next occurrence is before this instant. */
   dueUntil?: string;
-  /** Only tasks with this problem, the latest first. No filter but `owner` goes with it. */
-  trouble?: "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "UNREACHED";
-  /** Of the tasks that wait for an event, only those that give up before this instant. It goes with `trouble`. */
+  /** Only tasks with this problem, the latest first. It goes with neither `dueFrom` nor `dueUntil`. With `OVERDUE` the soonest come first, and `troubleUntil` is needed. */
+  trouble?: "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "UNREACHED" | "OVERDUE";
+  /** Of the tasks that wait for an event, only those that give up before this instant. Of those that are late, those that were due before it. It goes with `trouble`. */
   troubleUntil?: string;
   /** Only tasks with each of these words in their title, id, handler, labels or payload. `payload.about=sales` is the text of a field of the payload, `category:report` the category. */
   search?: string;
@@ -3224,13 +3170,13 @@ export interface FindExecutionsQuery {
   until?: string;
   /** Only items of this owner. */
   owner?: string;
-  /** Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those that timed out. Not together with `status`. */
+  /** Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those that timed out. */
   outcome?: "RAN" | "FAILED" | "SKIPPED";
-  /** Only executions of this handler. Not together with `label` or `category`. */
+  /** Only executions of this handler. */
   handler?: string;
-  /** Only executions whose task had this label. Not together with `handler` or `category`. */
+  /** Only executions whose task had this label. */
   label?: string;
-  /** Only executions whose task had this category. Not together with `handler` or `label`. */
+  /** Only executions whose task had this category. */
   category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
   /** Only executions whose error has this text in its type or message, in any case. */
   error?: string;
@@ -3260,51 +3206,12 @@ export interface CountExecutionsQuery {
   per?: "P1D" | "PT1H" | "PT15M";
   /** The zone whose wall clock divides the parts. */
   timezone?: string;
-  /** Only executions of this handler. Not together with `owner`, `label` or `category`. */
+  /** Only executions of this handler. */
   handler?: string;
-  /** Only executions whose task had this label. Not together with `owner`, `handler` or `category`. */
+  /** Only executions whose task had this label. */
   label?: string;
-  /** Only executions whose task had this category. Not together with `owner`, `handler` or `label`. */
+  /** Only executions whose task had this category. */
   category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
-}
-
-/** Summarize the failures among matching executions: their number, and groups of them. */
-export interface SummarizeFailuresQuery {
-  /** Only executions with this status. */
-  status?: 
-    | "RUNNING"
-    | "RETRYING"
-    | "SUSPENDED"
-    | "SUCCEEDED"
-    | "FAILED"
-    | "TIMED_OUT"
-    | "CANCELLED"
-    | "EXPIRED"
-    | "SKIPPED";
-  /** Only executions that are scheduled for this instant or later. */
-  from?: string;
-  /** Only executions that are scheduled for an earlier instant than this. */
-  until?: string;
-  /** Only items of this owner. */
-  owner?: string;
-  /** Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those that timed out. Not together with `status`. */
-  outcome?: "RAN" | "FAILED" | "SKIPPED";
-  /** Only executions of this handler. Not together with `label` or `category`. */
-  handler?: string;
-  /** Only executions whose task had this label. Not together with `handler` or `category`. */
-  label?: string;
-  /** Only executions whose task had this category. Not together with `handler` or `label`. */
-  category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
-  /** Only executions whose error has this text in its type or message, in any case. */
-  error?: string;
-  /** Only executions whose error is exactly of this type. */
-  errorType?: string;
-  /** True to list executions of calls, too. A failed call is also in the record of the execution that made it. */
-  calls?: boolean;
-  /** Only executions that took at least this long, from the first attempt's start to the end. In seconds. */
-  minDuration?: number;
-  /** Only executions that their schedule started at least this long after their instant. In seconds. */
-  minLateness?: number;
 }
 
 /** List the messages in an owner's inbox, the newest first. */
@@ -3317,7 +3224,7 @@ export interface ListMessagesQuery {
   awaited?: boolean;
 }
 
-/** Count tasks by status, open work, problems, the executions that ended in each recent hour, and what is due. */
+/** Count tasks by status, open work, the executions that ended in each recent hour, and list what needs attention. */
 export interface GetOverviewQuery {
   /** Only items of this owner. */
   owner?: string;
@@ -3356,6 +3263,7 @@ export interface ListAuditEntriesQuery {
     | "PAUSED"
     | "RESUMED"
     | "CANCELLED"
+    | "RUN_CANCELLED"
     | "TRIGGERED"
     | "SNOOZED"
     | "RETRIED"
@@ -3415,6 +3323,14 @@ export interface ListOwnerDeliveriesQuery {
   pageToken?: string;
   /** Only items of this owner. */
   owner?: string;
+  /** Only deliveries by this channel. */
+  channel?: string;
+  /** Only deliveries that were made at this instant or later. Without an owner, that have failed since then. */
+  from?: string;
+  /** Only those before this instant. */
+  until?: string;
+  /** Those that were not sent because they could reach nobody. Without an owner, rather than those that failed. */
+  unreached?: boolean;
 }
 
 /** List the locks that are held or waited for, with their holders and those who wait, in order. */
@@ -3564,5 +3480,10 @@ export abstract class TaskVerbs {
   /** Give an execution one more attempt. */
   retry(taskId: string, executionId?: RetryRequest["executionId"], { fromStep, ...options }: ChangeOptions & { fromStep?: RetryRequest["fromStep"] } = {}): Promise<Task> {
     return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/retry`, { executionId, fromStep }, options);
+  }
+
+  /** Cancel one run of a task. */
+  cancelRun(taskId: string, executionId: CancelRunRequest["executionId"], options: ChangeOptions = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/cancelRun`, { executionId }, options);
   }
 }

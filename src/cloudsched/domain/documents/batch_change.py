@@ -127,7 +127,7 @@ class BatchChange(WireModel):
     action: BatchAction
     filter: TaskFilter
     until: Instant | None = None
-    """The end of a pause, for each of the active tasks. What is paused already stays as it is."""
+    """The end of a pause, for each of the active tasks. Tasks that are paused already stay as they are."""
     outcome: dict[str, Any] | None = None
     """What it has come to so far: how many tasks were ``changed``, ``skipped`` and ``refused``, each a `Count`, and
     once it has ended the ``state``, a `BatchState`. None before it begins."""

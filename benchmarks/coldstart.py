@@ -1,6 +1,6 @@
 """Measure a cold start: the processor time that a new executor takes until it has answered its first dispatch.
 
-    python -m benchmarks.coldstart [--pairs 15] [--python PATH]
+    python -m benchmarks.coldstart [--python PATH]
 
 Each round starts a new process with the functions that are deployed. It imports them, receives a dispatch of a
 recurring task from the local Cloud Tasks, runs its handler, commits to Google's Firestore emulator, creates the next
@@ -99,10 +99,9 @@ def show(runs: dict[str, list[dict[str, float]]]) -> None:
 def main() -> None:
     """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=15, help="how often each process is measured")
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the measured processes")
     options = parser.parse_args()
-    show(measure(options.pairs, options.python))
+    show(measure(15, options.python))
 
 
 if __name__ == "__main__":

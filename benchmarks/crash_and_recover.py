@@ -563,13 +563,12 @@ def main() -> None:
     parser.add_argument("--store", choices=("sqlite", "firestore"), default="firestore")
     parser.add_argument("--seed", type=int, default=0, help="seed of the kills and of the queue's faults")
     parser.add_argument("--joined", type=int, metavar="N", help="make so many orders with tasks instead, in one commit")
-    parser.add_argument("--json", action="store_true", help="print the counts as one line of JSON")
     options = parser.parse_args()
     if options.joined is None:
         counts = run(options.seconds, options.store, options.seed, options.kills)
     else:
         counts = run_joined(options.joined, 100 if options.kills is None else options.kills)
-    print(json.dumps(counts) if options.json else "\n".join(f"{name}: {value}" for name, value in counts.items()))
+    print(json.dumps(counts))
     sys.exit(any(counts.get(name) for name in ("lost", "duplicated", "broken")))
 
 

@@ -1,6 +1,6 @@
 """Measure durable handlers: 100 steps, 100 concurrent calls, and a replay as the journal grows.
 
-    python -m benchmarks.durable [--repeat N]
+    python -m benchmarks.durable
 
 Each workflow runs on a SQLite file that is synced at every commit.
 The same workflows run with DBOS directly before, in an environment of its own (`benchmarks.machine`), also on a SQLite
@@ -10,7 +10,6 @@ that sync.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import time
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 
 app = App(Settings())
 SIZE = 100
+REPEAT = 5
+"""How often each is run. The best counts."""
 
 
 def work(number: int) -> int:
@@ -148,19 +149,16 @@ def run_dbos(python: str, *arguments: str) -> dict[str, float]:
 
 def main() -> None:
     """Measure the workflows and the replays, and print a table of each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=5, help="how often each is run; the best counts")
-    options = parser.parse_args()
     comparisons: list[tuple[str, dict[str, float]]] = []
     dbos = str(install_rivals())
     for name, arguments in (("DBOS", ()), ("DBOS, synced", ("sync",))):
-        results = [run_dbos(dbos, *arguments) for _ in range(options.repeat)]
+        results = [run_dbos(dbos, *arguments) for _ in range(REPEAT)]
         comparisons.append((name, {key: min(each[key] for each in results) for key in results[0]}))
-    table = Table(title=f"Workflows of {SIZE}, the best of {options.repeat}")
+    table = Table(title=f"Workflows of {SIZE}, the best of {REPEAT}")
     for heading in ("", "seconds", "reads", "commits", "documents", "dispatches"):
         table.add_column(heading, justify="left" if not heading else "right")
     for handler, label in (("steps", "steps"), ("calls", "concurrent calls")):
-        best = min((run(handler, SIZE) for _ in range(options.repeat)), key=lambda each: each.seconds)
+        best = min((run(handler, SIZE) for _ in range(REPEAT)), key=lambda each: each.seconds)
         counts = best.counts
         figures = (counts.reads, counts.commits, counts.writes, counts.dispatches)
         table.add_row(f"{SIZE} {label}", f"{best.seconds:.3f}", *(f"{each:,}" for each in figures))
@@ -170,10 +168,10 @@ def main() -> None:
     table = Table(title="Replay, as the journal grows")
     for heading in ("steps", "all steps, seconds", "replay, ms", "per replayed step, µs"):
         table.add_column(heading, justify="right")
-    base_replay = min(run("long", 0).replay for _ in range(options.repeat))
+    base_replay = min(run("long", 0).replay for _ in range(REPEAT))
     table.add_row("0", "", f"{base_replay * 1000:.1f}", "")
     for number in (10, 100, 1000):
-        runs = [run("long", number) for _ in range(options.repeat)]
+        runs = [run("long", number) for _ in range(REPEAT)]
         seconds, replay = min(each.seconds for each in runs), min(each.replay for each in runs)
         table.add_row(
             f"{number:,}", f"{seconds:.3f}", f"{replay * 1000:.1f}", f"{(replay - base_replay) / number * 1e6:.1f}"

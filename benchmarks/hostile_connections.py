@@ -1,6 +1,6 @@
 """Measure what clients that never finish a request do to HTTP servers that can serve a WSGI application.
 
-    python -m benchmarks.hostile_connections [--server NAME] [--seconds 5] [--files 1024]
+    python -m benchmarks.hostile_connections
 
 Each server runs in a process of its own that may have so many files open, with the limits that it has itself, set as
 tightly as ours. It serves an application that reads its requests, with 64 threads if their number is fixed.
@@ -15,7 +15,6 @@ The other server is waitress alone, on which ours is built.
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import socket
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-THREADS = 64
+THREADS, FILES, SECONDS = 64, 1024, 5
+"""Of a server: its threads, and the files it may have open; and how long each attack is watched."""
 HALF_SENT = (600, 1_100, 2_000, 5_000)
 ENDLESS = 300 * 10**6
 HEADERS = b"GET /ready HTTP/1.1\r\nHost: localhost\r\nX-a"
@@ -124,7 +124,7 @@ def run_server(name: str, files: int) -> Iterator[Target]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     limit = f'ulimit -n {files} && exec "$0" "$@"'
-    python = [sys.executable, "-m", "benchmarks.hostile_connections", "--run", name, "--port", str(port)]
+    python = [sys.executable, "-m", "benchmarks.hostile_connections", name, str(port)]
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / "log").open("wb") as log:
         process = subprocess.Popen(["bash", "-c", limit, *python], stdout=log, stderr=log)  # noqa: S603, S607 - ours
         target = Target(process, port, Path(log.name))
@@ -153,9 +153,9 @@ def ask(port: int, path: str = "/ready") -> float | None:
         return None
 
 
-def measure_half_sent(name: str, files: int, count: int, seconds: float) -> str:
+def measure_half_sent(name: str, count: int) -> str:
     """Return how `/ready` answers while so many connections send their requests byte by byte."""
-    with run_server(name, files) as target, ExitStack() as parts:
+    with run_server(name, FILES) as target, ExitStack() as parts:
         stop = threading.Event()
         threads = [threading.Thread(target=_send_slowly, args=(target.port, count // 4, stop)) for _ in range(4)]
         for each in threads:
@@ -164,7 +164,7 @@ def measure_half_sent(name: str, files: int, count: int, seconds: float) -> str:
         parts.callback(stop.set)
         time.sleep(2)
         took: list[float | None] = []
-        until = time.monotonic() + seconds
+        until = time.monotonic() + SECONDS
         while time.monotonic() < until:
             took.append(ask(target.port))
             time.sleep(0.01)
@@ -195,9 +195,9 @@ def _send_slowly(port: int, count: int, stop: threading.Event) -> None:
         each.close()
 
 
-def measure_endless(name: str, files: int) -> str:
+def measure_endless(name: str) -> str:
     """Return the memory that endless parts of a request take, and the longest that `/ready` took meanwhile."""
-    with run_server(name, files) as target:
+    with run_server(name, FILES) as target:
         before, worst = target.measure_memory(), 0.0
         for first, fill in _FILLERS.values():
             sender = threading.Thread(target=_send_without_end, args=(target.port, first, fill))
@@ -220,39 +220,30 @@ def _send_without_end(port: int, first: bytes, fill: Callable[[int], bytes]) -> 
 
 def measure_without_files(name: str) -> str:
     """Return what a server logs, and what it takes of a core, while it cannot accept a connection."""
-    seconds = 5.0
     with run_server(name, 256) as target, ExitStack() as parts:
         ask(target.port, "/leak")
         before, begin = target.read_log(), target.measure_processor()
         for _ in range(20):
             with suppress(OSError):
                 parts.enter_context(socket.create_connection(("127.0.0.1", target.port), 1))
-        time.sleep(seconds)
+        time.sleep(SECONDS)
         log = target.read_log()[len(before) :]
-        used = (target.measure_processor() - begin) / seconds
-        return f"{log.count(b'%c' % 10) / seconds:,.0f} lines/s, {used:.0%}"
+        used = (target.measure_processor() - begin) / SECONDS
+        return f"{log.count(b'%c' % 10) / SECONDS:,.0f} lines/s, {used:.0%}"
 
 
 def main() -> None:
     """Measure the servers and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--server", action="append", choices=SERVERS, help="only this one")
-    parser.add_argument("--seconds", type=float, default=5, help="how long each attack is watched")
-    parser.add_argument("--files", type=int, default=1024, help="how many files a server may have open")
-    parser.add_argument("--run", choices=SERVERS, help=argparse.SUPPRESS)
-    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.run is not None:
-        SERVERS[arguments.run](arguments.port)
+    if sys.argv[1:]:
+        name, port = sys.argv[1:]
+        SERVERS[name](int(port))
         return
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     print("server", *(f"{count:,} half-sent" for count in HALF_SENT), "endless", "no files", sep=" | ")
     for name in SERVERS:
-        if arguments.server and name not in arguments.server:
-            continue
-        slow = [measure_half_sent(name, arguments.files, count, arguments.seconds) for count in HALF_SENT]
-        rest = measure_endless(name, arguments.files), measure_without_files(name)
+        slow = [measure_half_sent(name, count) for count in HALF_SENT]
+        rest = measure_endless(name), measure_without_files(name)
         print(name, *slow, *rest, sep=" | ", flush=True)
 
 

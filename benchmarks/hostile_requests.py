@@ -1,6 +1,6 @@
 """Measure what the dearest requests cost the processor: every operation, with the hostile requests of the tests.
 
-    python -m benchmarks.hostile_requests [--operation NAME] [--show 20] [--memory 3000]
+    python -m benchmarks.hostile_requests [--operation NAME] [--memory 3000]
 
 Each request is sent to the API in this process, over a store in memory with a user's dearest tasks in it. The figure is
 the time of the processor (`time.process_time`), the least of three tries: other processes do not count. A task changes
@@ -45,7 +45,6 @@ def main() -> None:
     """Send the requests and print the dearest."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operation", help="only this operation")
-    parser.add_argument("--show", type=int, default=20, help="how many requests are shown")
     parser.add_argument("--memory", type=int, default=3000, help="how many megabytes this process may have")
     arguments = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (arguments.memory * 2**20,) * 2)
@@ -69,7 +68,7 @@ def main() -> None:
                 figures.append(Figure(seconds, len(answer.get_data()), answer.status_code, each))
         for title, order in (("dearest", attrgetter("seconds")), ("largest", attrgetter("size"))):
             table = Table("processor", "answer", "memory", "status", "request", title=f"The {title}")
-            for figure in sorted(figures, key=order, reverse=True)[: arguments.show]:
+            for figure in sorted(figures, key=order, reverse=True)[:20]:
                 each = figure.request
                 memory = measure_memory(partial(send, each.method, each.path, each.body, headers=each.headers))
                 told = (f"{figure.seconds * 1000:.0f} ms", f"{figure.size / 1e6:.2f} MB", f"{memory / 1e6:.0f} MB")

@@ -1,6 +1,6 @@
 """Measure a creation and an occurrence of a task, compared with the remote calls that they cannot do without.
 
-    python -m benchmarks.remote_calls [--rounds 400]
+    python -m benchmarks.remote_calls
 
 The floor of a creation is one Firestore commit and one CreateTask of the same content, sent by Google's own clients
 from requests that were built beforehand.
@@ -14,7 +14,6 @@ All candidates use the same emulators, in alternation, so that other load on the
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections import deque
@@ -50,19 +49,18 @@ if TYPE_CHECKING:
 
 AT = datetime.now(UTC) + timedelta(hours=1)
 HOUR = timedelta(hours=1)
+ROUNDS = 400
+"""How often each candidate is timed."""
 WARM_UP = 30
 """How many rounds are not counted, on top of the others."""
 
 
 def main() -> None:
     """Measure both, and print the comparisons."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=400, help="how often each candidate is timed")
-    rounds = parser.parse_args().rounds
     with run_services() as service:
-        measure_creation(service, rounds)
+        measure_creation(service, ROUNDS)
     with run_services() as service:
-        measure_occurrence(service, rounds)
+        measure_occurrence(service, ROUNDS)
 
 
 def measure_creation(service: Services, rounds: int) -> None:

@@ -16,7 +16,7 @@ KILLS = 8
 
 def measure(env: dict[str, str], *options: str) -> dict[str, Any]:
     """Run the benchmark, and return its counts."""
-    command = (sys.executable, "-m", "benchmarks.crash_and_recover", *options, "--json")
+    command = (sys.executable, "-m", "benchmarks.crash_and_recover", *options)
     done = run_to_end(command, env=env, cwd=ROOT)
     assert done.stdout, done.stderr
     counts: dict[str, Any] = json.loads(done.stdout)

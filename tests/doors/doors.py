@@ -559,7 +559,6 @@ PAGES: Final[dict[str, str]] = {
     "count_executions": "/calendar",
     "count_occurrences": "/calendar",
     "list_queues": "/queues",
-    "list_locks": "/locks",
     "list_messages": "/deliveries?owner={owner}",
     "list_owner_deliveries": "/deliveries",
     "get_person": "/people/{owner}",

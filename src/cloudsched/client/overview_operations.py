@@ -143,7 +143,7 @@ class OverviewOperations:
     def overview(self, owner: str | None = None) -> Flow[OverviewCounts]:
         """Return the numbers of tasks by status, of open work, and of executions that ended in each recent hour.
 
-        >>> client.overview().tasks["ACTIVE"]
+        >>> client.overview().tasks["ACTIVE"].value
         1
         """
         return fetch("an overview", OverviewCounts, "GET", "/v1/overview", query=to_query({"owner": owner}))

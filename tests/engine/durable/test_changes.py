@@ -31,6 +31,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "pause": (OTHER,),
     "resume": (OTHER,),
     "cancel": (OTHER,),
+    "cancel_run": (OTHER, "none"),
     "delete": (OTHER,),
     "trigger": (OTHER,),
     "snooze": (OTHER,),

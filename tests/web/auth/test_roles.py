@@ -35,14 +35,15 @@ def path_for(operation: Operation, task_id: str) -> str:
         queue="q",
         feedId="0" * 64,
         messageId="m",
+        deliveryId="d",
         calendarId="c",
         scriptName="s",
     )
 
 
 def body_for(operation: Operation) -> object:
-    if operation.name in {"backfill", "move"}:
-        example = Verb(operation.name).traits.example
+    if operation.name in {"backfill", "cancel_run", "move"}:
+        example = next(each for each in Verb if each.method == operation.name).traits.example
         return example and example["value"]
     if operation.name == "send_event":
         return {"early": True}

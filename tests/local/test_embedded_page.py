@@ -37,7 +37,7 @@ BASE = "http://shop.example"
 HERE = {"REMOTE_ADDR": "127.0.0.1"}
 APPS: list[App] = []
 """What the tests have embedded, the latest last."""
-PAGES = ("", "tasks", "tasks/of-ada", "calendar", "queues", "locks", "usage", "deliveries", "new", "changes", "nothing")
+PAGES = ("", "tasks", "tasks/of-ada", "calendar", "queues", "usage", "deliveries", "new", "changes", "nothing")
 
 
 @pytest.fixture

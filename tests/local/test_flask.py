@@ -120,7 +120,6 @@ def test_a_factory_makes_it_before_the_flask_app(app: App, tmp_path: Path) -> No
 def test_a_download_is_sent_part_by_part(service: Flask, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its beginning is there before its end has been asked for; a page has its length."""
     monkeypatch.setattr(downloads, "PAGE_SIZE", 2)
-    monkeypatch.setattr(downloads, "_PART", 10)
     asked: list[str] = []
     get = Api.get
 

@@ -448,7 +448,9 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
 
 @tasks.command("pause-all")
 @click.option("--owner", help="Only the tasks of this owner. For users always themselves.")
-@click.option("--until", metavar="INSTANT", help="Only until this instant. Tasks that are paused already stay as they are.")
+@click.option(
+    "--until", metavar="INSTANT", help="Only until this instant. Tasks that are paused already stay as they are."
+)
 @yes_option
 @key_option
 @_task_json_option

@@ -30,6 +30,9 @@ VERBS: dict[Verb, Callable[[App, str], object]] = {
     Verb.PAUSE: App.pause,
     Verb.RESUME: App.resume,
     Verb.CANCEL: App.cancel,
+    Verb.CANCEL_RUN: lambda app, task_id: app.cancel_run(
+        task_id, next((each.execution_id for each in app.get(task_id).runs), "none")
+    ),
     Verb.DELETE: App.delete,
     Verb.TRIGGER: App.trigger,
     Verb.SNOOZE: App.snooze,

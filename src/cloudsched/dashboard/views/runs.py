@@ -55,7 +55,9 @@ def _count(api: Api, visit: Visit, asked: Mapping[str, str | None]) -> dict[str,
     if "from" not in asked or asked["calls"] != "false" or asked.keys() - _COUNTED_BY - late:
         return {}
     bounds = {name: asked[name] for name in asked.keys() - {"outcome", "calls"} - late}
-    found = api.get("/v1/executions/counts", **{"until": visit.soonest, **bounds}, per="P1D")
+    found = api.find("/v1/executions/counts", **{"until": visit.soonest, **bounds}, per="P1D")
+    if found is None:  # as of a time that is all to come
+        return {}
     none = Count(value=0, at_least="completeFrom" in found)
     names = {"late": "started late"} if late else _COUNTED
     if outcome := asked.get("outcome"):

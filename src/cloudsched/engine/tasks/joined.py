@@ -99,6 +99,10 @@ class JoinedScheduler(Scheduler):
         self._later(partial(self._alone._cancel_descendants, task))  # noqa: SLF001 - the same
         return task
 
+    def cancel_run(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: a run is cancelled with its calls and what it waits for, in several commits."""
+        _refuse("a run is cancelled with its calls, in several commits")
+
     def delete(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: a task is removed with its executions, in many commits."""
         _refuse("a task is removed with its executions, in many commits")

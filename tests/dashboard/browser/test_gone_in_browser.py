@@ -95,10 +95,10 @@ def test_when_the_server_is_stopped_the_page_says_so_first_and_stays(visitor: Vi
     expect(note).to_contain_text("this page is kept")
     assert page.url == address
     expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
-    tasks.get_by_label("Handler").fill("kept words")
+    tasks.get_by_role("textbox", name="Handler").fill("kept words")
     tasks.get_by_role("button", name="Show").click(no_wait_after=True)
     expect(tasks.get_by_role("alert")).to_contain_text("this page is kept")
-    assert tasks.get_by_label("Handler").input_value() == "kept words"
+    assert tasks.get_by_role("textbox", name="Handler").input_value() == "kept words"
 
 
 @pytest.mark.parametrize("is_form", [False, True])

@@ -51,7 +51,7 @@ _COMMON = (
     "move one",
     "pause for a while",
 )
-_RARE = ("backfill", "retry", "cancel", "delete", "cancel run")
+_RARE = ("backfill", "retry", "cancel run", "cancel run", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
 _CROWD = ("edit", "trigger", "trigger", "resume")
 _LOCKS = (*("edit",) * 6, "trigger", "trigger", "pause", "resume", "resume", "cancel", "delete", "limit")

@@ -1,5 +1,6 @@
 // Times as the server writes them: relative, in two units that are cut and not rounded (times.py).
-const [MINUTE, HOUR, DAY] = [60, 3600, 86400];
+const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+const ALONE = { d: 30, min: 10 }; // from so many on, the smaller unit is left out
 const BLANK = "\u00a0";
 
 export function writeRelative(milliseconds) {
@@ -8,19 +9,12 @@ export function writeRelative(milliseconds) {
 }
 
 function writeDuration(seconds) {
-  const whole = Math.floor(seconds);
-  if (whole < MINUTE) {
-    const hasTenths = seconds >= 0.1 && seconds < 10 && seconds !== whole;
-    return `${hasTenths ? (Math.floor(seconds * 10) / 10).toFixed(1) : whole}${BLANK}s`;
-  }
-  if (whole < HOUR) return two(Math.floor(whole / MINUTE), "min", whole % MINUTE, "s", whole >= 10 * MINUTE);
-  if (whole < DAY) return two(Math.floor(whole / HOUR), "h", Math.floor((whole % HOUR) / MINUTE), "min", false);
-  return two(Math.floor(whole / DAY), "d", Math.floor((whole % DAY) / HOUR), "h", whole >= 30 * DAY);
-}
-
-function two(large, largeUnit, small, smallUnit, alone) {
-  const first = `${large.toLocaleString("en-US")}${BLANK}${largeUnit}`;
-  return alone || !small ? first : `${first}${BLANK}${small}${BLANK}${smallUnit}`;
+  if (seconds >= 0.1 && seconds < 10 && seconds % 1) return `${(Math.floor(seconds * 10) / 10).toFixed(1)}${BLANK}s`;
+  const at = UNITS.findIndex(([, size]) => seconds >= size);
+  const [[unit, size], [small, part] = ["", 1]] = UNITS.slice(at); // the last of them if there is none
+  const [large, rest] = [Math.floor(seconds / size), Math.floor((seconds % size) / part)];
+  const whole = `${large.toLocaleString("en-US")}${BLANK}${unit}`;
+  return !small || !rest || large >= ALONE[unit] ? whole : `${whole}${BLANK}${rest}${BLANK}${small}`;
 }
 
 // Shows what time it is at the API, and how far away from it the times on the page are.

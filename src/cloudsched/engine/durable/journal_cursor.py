@@ -148,6 +148,10 @@ class PendingCalls:
         """Return whether a call may have an outcome yet: not if this attempt has only just made it."""
         return number not in self._new and number not in self.tasks
 
+    def look_at_all(self) -> None:
+        """Take it that any call that was made may have an outcome, however lately: making the others takes its time."""
+        self._new.clear()
+
     def create(self) -> None:
         """Create the tasks in order until the owner's quota is full: the rest wait."""
         self._quota_refusal = None

@@ -113,7 +113,8 @@ def _decide(cursor: JournalCursor, race: JournalEntry) -> JournalEntry:
         cursor.suspend(reason, until, calls=tuple(numbers), any_call=True)
 
     # A call may have ended after it was polled, and still before one that was polled later: all are polled
-    # again.
+    # again, also those that this attempt has only just made.
+    cursor.calls.look_at_all()
     ended = [number for number in numbers if poll_call(cursor, number)]
     cursor.flush()  # under the lease: who has lost it cancels nothing
     candidates = [number for number in ended if not _was_cancelled(cursor, number, race)] or ended

@@ -200,7 +200,7 @@ def test_an_action_that_is_stopped_half_way_says_so_in_the_list_and_on_its_page(
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)
     for path in (f"/actions/{action}", "/actions"):
-        assert re.search(r"</svg>\s*Done in part\s*<", pages.read(path)), path
+        assert re.search(r"</i>\s*Done in part\s*<", pages.read(path)), path
         assert "2 tasks" in pages.text(path), path
     assert "Refused 1 task" in pages.text(f"/actions/{action}")
 
@@ -294,7 +294,7 @@ def test_retrying_ends_on_a_page_that_leads_to_the_runs(pages: Pages, create: Cr
     assert "<h1>Retry failed runs</h1>" in page
     assert "Tried again 3 runs" in pages.text(f"/actions/{action}", "ada")
     for path in (f"/actions/{action}", "/actions"):
-        assert re.search(r"</svg>\s*Tried again\s*<", pages.read(path, "ada")), path
+        assert re.search(r"</i>\s*Tried again\s*<", pages.read(path, "ada")), path
         assert "Done" not in pages.read(path, "ada")
     if chosen == "ticked":
         assert all(f"tasks/{each.replace('/', '/executions/')}" in page for each in runs)

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard.isolation import FILTERS, Isolation, isolate
 from cloudsched.dashboard.static_files import find_folder
-from cloudsched.dashboard.status import Status, show_status
+from cloudsched.dashboard.status import SHAPES, Status, show_status
 from cloudsched.dashboard.times import ShownInstant, write_took
 from cloudsched.dashboard.words import write_count
 from cloudsched.features.table import FEATURES
@@ -80,7 +80,7 @@ TEMPLATES.filters |= FILTERS | {
     "n": "{:,}".format,
     "took": write_took,
 }
-TEMPLATES.globals |= {"static": find_folder()}
+TEMPLATES.globals |= {"static": find_folder(), "shapes": SHAPES}
 
 
 def send_page(text: str, status: int = HTTPStatus.OK) -> Response:

@@ -37,6 +37,13 @@ def write_message(record: Json, visit: Visit) -> str:
         return message
 
 
+SHAPES: Final = {
+    "run": "◉", "retry": "↻", "wait": "◐", "ok": "✓", "fail": "✕", "late": "◷", "cancel": "⊘", "expire": "⊗",
+    "skip": "»", "active": "▷", "pause": "‖", "due": "○", "offer": "⋯", "shift": "↷",
+}  # fmt: skip
+"""The symbols of statuses, by their names: each is a letter that all systems have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """A status as it is shown."""

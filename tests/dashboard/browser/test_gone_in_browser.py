@@ -42,7 +42,7 @@ COUNT_HIDDEN = """() => {
   return hidden;
 }"""
 """How many places of the note from edge to edge are covered or out of view, at the top of the page and at its end."""
-TICKS = "main .ok > svg, main svg.ok"
+TICKS = "main .ok > i, main i.ok"
 
 
 @contextmanager

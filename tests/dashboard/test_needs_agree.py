@@ -132,7 +132,7 @@ def test_all_doors_agree_on_what_is_late(pages: Pages, make_task: MakeTask) -> N
             "overview": any(each["cause"] == "OVERDUE" for each in needs),
             "list": "OVERDUE" in listed.get("needs", ()),
             "home": NEED_WORDS["OVERDUE"].one in pages.text("/"),
-            "health": "Queue ◷ late" in pages.text("/"),
+            "health": "✕ late" in pages.text("/"),
             "tasks": ">late</small>" in pages.read("/tasks"),
             "task": "Late since" in pages.text("/tasks/t"),
             "explain": "it seems not to run" in str(sim.app.explain("t")),

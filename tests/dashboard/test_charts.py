@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.dashboard.charts.run_marks import draw_runs
+from cloudsched.dashboard.charts import draw_runs
 from cloudsched.dashboard.status import BAD
 
 

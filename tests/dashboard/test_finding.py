@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import find_execution, get, look, visit
 
-from cloudsched.dashboard.local_instants import read_instant
+from cloudsched.dashboard.times import read_instant
 from cloudsched.dashboard.views import audit as audit_view
 from cloudsched.dashboard.views.task import name_actor, read_actor
 from cloudsched.domain.documents.authority import ANONYMOUS, say_subject

@@ -8,7 +8,7 @@ import pytest
 from tests.dashboard.conftest import visit
 
 from cloudsched.dashboard.views import home as home_view
-from cloudsched.dashboard.views.health import build_health
+from cloudsched.dashboard.views.home import build_health
 
 SWEEP = {"lag": 20, "isLate": False, "dispatched": 0, "unsent": 0, "failed": 0}
 LATE: dict[str, Any] = {"needs": [{"cause": "OVERDUE"}]}

@@ -7,9 +7,9 @@ from tests.dashboard.conftest import NOW, look
 from tests.dashboard.test_waterfall import SECOND, START, attempt, record
 from tests.web.callers import HOUR
 
-from cloudsched.dashboard.charts.run_marks import draw_runs
+from cloudsched.dashboard.charts import draw_runs
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.views.execution_row import build_execution
+from cloudsched.dashboard.views.runs import build_execution
 from cloudsched.domain.documents.execution import ExecutionStatus
 
 RULES = ("FREQ=MINUTELY", "FREQ=HOURLY", "FREQ=DAILY", "FREQ=WEEKLY;INTERVAL=2", "FREQ=MINUTELY;INTERVAL=15")

@@ -14,8 +14,7 @@ from tests.dashboard.conftest import get
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard import static_files
-from cloudsched.dashboard.compression import compress
-from cloudsched.dashboard.static_files import find_folder
+from cloudsched.dashboard.static_files import compress, find_folder
 
 ZIP = {"Accept-Encoding": "gzip"}
 

@@ -13,11 +13,10 @@ from tests.dashboard.conftest import NOW, look
 from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.dashboard.charts.waterfall import list_rows
+from cloudsched.dashboard.charts import list_rows
 from cloudsched.dashboard.times import NONE, write_duration, write_took
-from cloudsched.dashboard.views import compare
-from cloudsched.dashboard.views.execution import build, find_payload
-from cloudsched.dashboard.views.execution_row import build_execution
+from cloudsched.dashboard.views.execution import build, build_comparison, find_payload
+from cloudsched.dashboard.views.runs import build_execution
 from cloudsched.domain.documents.execution import Execution
 
 START = datetime(2027, 3, 20, 8, tzinfo=UTC)
@@ -104,7 +103,7 @@ def test_what_a_run_took_is_one_value(
     assert build_execution(found, look())["took"] == told
     task = {"id": "t", "title": "T", "revision": 1, "payload": {}}
     answer: dict[str, Any] = {"both": [found, found], "logs": [[], []], "task": task, "history": None}
-    assert (" ", f"Took: {told}") in compare.build(answer, look())["lines"]
+    assert (" ", f"Took: {told}") in build_comparison(answer, look())["lines"]
     nothing: dict[str, Any] = dict.fromkeys(("tree", "logs", "child", "history"))
     page = build(
         {

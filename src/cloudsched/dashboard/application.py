@@ -7,33 +7,24 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard.api import Api
-from cloudsched.dashboard.changes import find_cursor
+from cloudsched.dashboard.api import Api, execution_path
 from cloudsched.dashboard.downloads import FILES, send_list
-from cloudsched.dashboard.forms.fields import Submitted
-from cloudsched.dashboard.forms.problems import FormProblem, describe_problem
+from cloudsched.dashboard.forms.fields import FormProblem, Submitted, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, finish
-from cloudsched.dashboard.local_clock import move_clock
 from cloudsched.dashboard.offered_verbs import act
-from cloudsched.dashboard.rendering import (
-    TEMPLATES,
-    find_address,
-    find_entrance,
-    find_root,
-    redirect,
-    send_page,
-)
+from cloudsched.dashboard.rendering import TEMPLATES, find_address, find_entrance, find_root, redirect, send_page
 from cloudsched.dashboard.routes import DONE, MAP, TABS, UNDONE_BY, VIEWS
 from cloudsched.dashboard.static_files import serve_file
 from cloudsched.dashboard.times import find_zone, parse_instant
+from cloudsched.dashboard.views.execution import hash_record
 from cloudsched.dashboard.visit import UTC_ZONE, Visit, require_known, require_times
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.errors import CloudschedError, Forbidden
+from cloudsched.errors import CloudschedError, Forbidden, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,8 +33,68 @@ if TYPE_CHECKING:
 
     from cloudsched.client.flow import FlowRunner
     from cloudsched.dashboard.api import Json
-    from cloudsched.dashboard.local_clock import LocalClock
     from cloudsched.dashboard.view import View
+
+
+class LocalClock(Protocol):
+    """A clock that can be frozen, resumed and moved ahead."""
+
+    @property
+    def mode(self) -> str:
+        """Return whether the clock runs or is frozen, in a word."""
+        ...
+
+    def now(self) -> datetime:
+        """Return the present instant, in UTC."""
+        ...
+
+    def move(self, command: dict[str, object]) -> dict[str, object]:
+        """Carry out a command of ``/dev/clock``. Return the clock's state."""
+        ...
+
+
+_COMMANDS: Final[dict[str, dict[str, object]]] = {
+    "freeze": {"freeze": True},
+    "resume": {"resume": True},
+    "hour": {"advance": "PT1H"},
+    "day": {"advance": "P1D"},
+    "week": {"advance": "P7D"},
+}
+
+
+def move_clock(clock: LocalClock, form: Mapping[str, str]) -> None:
+    """Carry out a form's command on the clock."""
+    verb = form.get("verb", "")
+    if verb == "to":
+        clock.move({"advanceTo": _read_target(form.get("to", "")).isoformat()})
+    elif verb in _COMMANDS:
+        clock.move(_COMMANDS[verb])
+    else:
+        raise InvalidInput("", "A clock cannot do that.", "Choose a button of the page.")
+
+
+def _read_target(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput("to", "is not an instant", "Write one with an offset.") from error
+
+
+def find_cursor(api: Api, request: Request) -> str:
+    """Return a text that changes once the page that asks should be fetched again.
+
+    An open execution is read itself, since its progress does not change the task. The page names its address below the
+    root: behind a proxy, only browsers know its whole path.
+    """
+    path = request.args.get("at", "").removeprefix(request.root_path).lstrip("/")
+    try:
+        endpoint, arguments = MAP.bind("").match(f"/{path}", method="GET")
+    except HTTPException:
+        endpoint = ""
+    if endpoint != "execution" or not request.args.get("open"):
+        return str(api.get("/v1/changes")["cursor"])
+    return hash_record(api.get(execution_path(**arguments)))
+
 
 log: Final = own_logger(__name__)
 

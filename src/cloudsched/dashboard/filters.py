@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from cloudsched.dashboard.local_instants import read_instant, write_notes
 from cloudsched.dashboard.status import show_status
-from cloudsched.dashboard.times import write_duration
+from cloudsched.dashboard.times import read_instant, write_duration, write_notes
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.execution import ExecutionStatus

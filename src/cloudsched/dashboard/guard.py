@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.compression import compress
+from cloudsched.dashboard.static_files import compress
 from cloudsched.domain.local_requests import (
     find_detour,
     find_foreign_name,

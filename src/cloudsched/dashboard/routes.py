@@ -14,14 +14,11 @@ from cloudsched.dashboard.views import (
     audit,
     bulk,
     calendar,
-    compare,
     decisions,
-    due,
     execution,
     home,
     queues,
     runs,
-    search,
     task,
     tasks,
     usage,
@@ -87,7 +84,13 @@ VIEWS: Final[dict[str, View]] = {
         parameters=calendar.PARAMETERS,
     ),
     "due": View(
-        "/due", due.fetch, due.build, "due.html", "Calendar", list_rows=due.list_rows, parameters=due.PARAMETERS
+        "/due",
+        calendar.fetch_rows,
+        calendar.build_rows,
+        "due.html",
+        "Calendar",
+        list_rows=calendar.list_due,
+        parameters=calendar.DUE_PARAMETERS,
     ),
     "queues": View(
         "/queues",
@@ -125,7 +128,9 @@ VIEWS: Final[dict[str, View]] = {
         list_rows=audit.list_rows,
         parameters=audit.PARAMETERS,
     ),
-    "search": View("/search", search.fetch, search.build, "search.html", "Search", is_live=False, parameters=("q",)),
+    "search": View(
+        "/search", tasks.fetch_found, tasks.build_found, "search.html", "Search", is_live=False, parameters=("q",)
+    ),
     "retry": View(
         "/retry",
         bulk.fetch_retry,
@@ -183,8 +188,8 @@ VIEWS: Final[dict[str, View]] = {
     "task": View(_TASK, task.fetch, task.build, "task.html", "Tasks", parameters=task.PARAMETERS),
     "compare": View(
         f"{_EXECUTION}/compare",
-        compare.fetch,
-        compare.build,
+        execution.fetch_comparison,
+        execution.build_comparison,
         "compare.html",
         "Tasks",
         is_live=False,

@@ -1,19 +1,23 @@
-"""A schedule in words, as lists and pages show it. Only what does not depend on now is cached."""
+"""A schedule in words, and its next occurrences. Only what does not depend on now is cached."""
 
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant
+from cloudsched.dashboard.visit import UTC_ZONE
 from cloudsched.domain.schedules.describe import describe
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
+
+    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.visit import Visit
 
 
 class _Words(NamedTuple):
@@ -50,3 +54,25 @@ def _find_first(schedule: Schedule) -> datetime | None:
     except CloudschedError:
         return None
     return None if first is None else parse_instant(first.isoformat())
+
+
+_FAR: Final = timedelta(days=1000)
+"""Between occurrences that are further apart, no clock changes are looked for."""
+
+
+def build_upcoming(due: list[datetime], visit: Visit, own_zone: str) -> list[Json]:
+    """Return the next occurrences, each with the clock change before it that moves its UTC time, if there is one.
+
+    Those whose time has passed have not started, and are overdue.
+    """
+    zone = find_zone(own_zone) or UTC_ZONE
+    rows = []
+    before = visit.now
+    for at in due:
+        row = {"at": at, "change": "", "isOverdue": at <= visit.now}
+        if at - before <= _FAR:
+            for change in find_clock_changes(before, at, zone):
+                row["change"] = change.describe(zone)
+        rows.append(row)
+        before = at
+    return rows

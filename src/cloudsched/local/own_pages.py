@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
     from cloudsched.app import App
-    from cloudsched.dashboard.local_clock import LocalClock
+    from cloudsched.dashboard.application import LocalClock
     from cloudsched.local.visitor import Visitor
 
 _KEPT_PAGES: Final = 200

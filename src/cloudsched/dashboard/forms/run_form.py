@@ -14,9 +14,9 @@ from cloudsched.dashboard.forms.fields import (
     make_payload,
     read_key,
     read_payload,
+    refuse,
     write_payload,
 )
-from cloudsched.dashboard.forms.problems import refuse
 from cloudsched.errors import CloudschedError, NotFound
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.forms.fields import Again, Submitted
-from cloudsched.dashboard.forms.problems import describe_problem
+from cloudsched.dashboard.forms.fields import Again, Submitted, describe_problem
 from cloudsched.dashboard.forms.task_options import (
     describe_option,
     drop_defaults,

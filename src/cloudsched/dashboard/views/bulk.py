@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, read_filters
-from cloudsched.dashboard.forms.fields import Again, Submitted, read_key
-from cloudsched.dashboard.forms.problems import describe_problem
-from cloudsched.dashboard.local_instants import read_instant
+from cloudsched.dashboard.forms.fields import Again, Submitted, describe_problem, read_key
+from cloudsched.dashboard.times import read_instant
 from cloudsched.dashboard.views.actions import list_filters
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
 from cloudsched.dashboard.visit import require_known

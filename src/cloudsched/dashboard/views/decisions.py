@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import execution_path, task_path
-from cloudsched.dashboard.forms.fields import Again, Submitted
-from cloudsched.dashboard.forms.problems import describe_problem
+from cloudsched.dashboard.forms.fields import Again, Submitted, describe_problem
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import NeedCause

@@ -6,21 +6,83 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.charts.run_bars import read_count
-from cloudsched.dashboard.status import explain_unregistered, find_unregistered, show_need
-from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.charts import read_count
+from cloudsched.dashboard.status import Status, explain_unregistered, find_unregistered, show_need
+from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_notes
-from cloudsched.dashboard.views.health import build_health, fetch_health
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.run_counts import RunOutcome
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import NeedCause, TaskStatus
+from cloudsched.domain.explanation.findings import SEEMS_DEAD
 from cloudsched.domain.responses.count import Count
+from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
+
+_OWN: Final = frozenset({"store", "queue"})
+"""The services without which nothing runs. Others are among what needs attention."""
+_OF_QUEUE: Final = {NeedCause.QUEUE_PAUSED: "paused", NeedCause.OVERDUE: "late"}
+
+
+def fetch_health(api: Api) -> Json:
+    """Ask the API whether it is ready, and if not, why."""
+    try:
+        return api.get("/ready")
+    except CloudschedError as error:
+        return {**(api.find("/health") or {}), "problem": str(error)}
+
+
+def build_health(health: Json, counts: Json, visit: Visit) -> list[tuple[str, Status, str]]:
+    """Return the parts of the service, each with its state and more about it."""
+    return [*_list_parts(health, counts, visit)]
+
+
+def _list_parts(health: Json, counts: Json, visit: Visit) -> Iterator[tuple[str, Status, str]]:
+    faults = health.get("faults")
+    if not faults:  # with them the process is not ready, and its store may answer or not
+        problem = health.get("problem", "" if health else "This page may be older than it looks.")
+        yield "Store", _say("answers", bad=problem and "does not answer"), problem
+
+    broken = [name for name, state in health.get("circuits", {}).items() if state != "closed" and name in _OWN]
+    causes = [
+        word for cause, word in _OF_QUEUE.items() if any(each["cause"] == cause for each in counts.get("needs", ()))
+    ]
+    held = f"Calls to {', '.join(sorted(broken))} are held back for a while." if broken else ""
+    yield "Queue", _say("on time", bad=next(iter(causes), broken and "has failed")), held
+
+    sweep = counts.get("sweep")
+    if sweep is not None:
+        yield _build_sweep(sweep)
+    elif visit.owner is None:
+        yield "Sweep", Status("due", "has not run yet", "due"), ""
+
+    if hanging := (sweep or {}).get("hanging") or health.get("hanging"):
+        about = "Nothing can stop them from outside. Give their waits a timeout, and restart the process."
+        yield "Handlers", _say(bad="hang"), f"{hanging}. {about}"
+    if faults:
+        told = ", ".join(f"{name} {fault}" for name, fault in sorted(faults.items()))
+        yield "Process", _say(bad="has problems"), f"It keeps trying, but {told}."
+
+
+def _build_sweep(sweep: Json) -> tuple[str, Status, str]:
+    said = [f"{write_duration(timedelta(seconds=sweep['lag']))} ago"]
+    if sweep["isLate"]:
+        said.append(SEEMS_DEAD)
+    if sweep["failed"]:
+        said.append(f"{sweep['failed']:,} could not be repaired")
+    if sweep["unsent"]:
+        said.append(f"the queue did not take the dispatches of {sweep['unsent']:,}")
+    bad = "has problems" if sweep["failed"] or sweep["unsent"] else sweep["isLate"] and "is late"
+    return "Sweep", _say("runs", bad=bad), ", ".join(said)
+
+
+def _say(well: str = "", *, bad: object = "") -> Status:
+    return Status("fail", str(bad), "fail") if bad else Status("ok", well, "ok")
+
 
 _LISTED: Final = 5
 _AHEAD: Final = timedelta(days=1)

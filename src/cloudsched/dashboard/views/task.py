@@ -18,11 +18,10 @@ from cloudsched.dashboard.offered_verbs import (
     make_question,
     make_retry_question,
 )
-from cloudsched.dashboard.schedule_words import describe_schedule
+from cloudsched.dashboard.schedule_words import build_upcoming, describe_schedule
 from cloudsched.dashboard.status import BAD
 from cloudsched.dashboard.times import find_zone, parse_instant
-from cloudsched.dashboard.upcoming import build_upcoming
-from cloudsched.dashboard.views.execution_row import build_execution
+from cloudsched.dashboard.views.runs import build_execution
 from cloudsched.dashboard.visit import UTC_ZONE
 from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.documents.authority import ANONYMOUS, say_subject

@@ -1,1 +1,0 @@
-"""Charts as SVG: pure functions of times and numbers."""

@@ -67,7 +67,7 @@ def read_attention(pages: Pages, who: str = "admin") -> tuple[str, str]:
     text = pages.words("/", who)
     sentence = re.search(r"<h1>Home</h1><p[^>]*>(.*?)</p>", text)
     assert sentence
-    listed = text[text.index('id="need"') : text.index("</ul>", text.index('id="need"'))]
+    listed = text.partition("Needs attention</h2>")[2].partition("</ul>")[0]
     return sentence[1], re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", listed))
 
 

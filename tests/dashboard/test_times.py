@@ -67,7 +67,7 @@ def test_no_table_tells_the_same_times_twice(ui: str, zone: str, columns: int) -
     """In UTC there is one column of what comes; elsewhere UTC stands beside it. So it is in the form's preview."""
     page = get(f"{ui}/tasks/weekday-report", tz=zone).text
     table = page[page.index("<caption>Upcoming") :].partition("</table>")[0]
-    assert table.count('<th scope="col"') - 1 == columns
+    assert table.count("</th>") - 1 == columns
     row = table[table.index("<tbody>") :].partition("</tr>")[0]
     assert row.count("<td") - 1 == columns
 

@@ -226,7 +226,7 @@ def test_what_a_handler_logs_shows_as_it_comes(tour: Visitor, site: Site) -> Non
     wait_until(lambda: [each for each in site.call("GET", path)["executions"] if each["status"] == "SUSPENDED"])
     execution = site.call("GET", path)["executions"][0]["id"]
     page = tour.go(f"tasks/{task}/executions/{execution}", clock=True)
-    panel = page.get_by_role("region", name="Log")
+    panel = page.locator(".log")
     lines = panel.get_by_role("listitem")
     assert lines.count() == 1
     assert ATTACK in lines.first.inner_text()

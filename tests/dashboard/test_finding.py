@@ -76,7 +76,7 @@ def test_a_failed_run_stands_beside_a_good_one(ui: str) -> None:
     """What only one of them has is marked by a sign, not by colour alone."""
     execution = find_execution(ui, "weekday-report")
     page = get(f"{ui}/tasks/weekday-report/executions/{execution}/compare").text
-    assert "<h1>Compare two runs</h1>" in page
+    assert "<h1>Compare Weekday report</h1>" in page
     assert len(re.findall("<(?:del|ins)>Started: ", page)) == 2
 
 

@@ -37,7 +37,7 @@ def fetch(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
         "event": event,
         "schema": handler.get("payloadSchema"),
         "key": uuid.uuid4().hex,
-        "execution": visit.query.get("executionId"),
+        "executionId": visit.query.get("executionId"),
     }
     payload = task.get("payload", {})
     if event:
@@ -58,8 +58,8 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: 
     headers = {"Idempotency-Key": answer["key"]}
     try:
         if event:
-            if answer["execution"]:
-                content["executionId"] = answer["execution"]
+            if answer["executionId"]:
+                content["executionId"] = answer["executionId"]
             api.post(f"{task_path(task_id)}/events/{quote(event, safe='')}", content, headers=headers)
             return Submitted(f"tasks/{task_id}", "send")
         path = f"{task_path(task_id)}/trigger"

@@ -84,27 +84,18 @@ export function fail(what = "") {
   if (every) schedule(wait * 1000);
 }
 
-// Does what needs an answer, and says what came of it if there is none. Returns whether it was done.
-async function attempt(work, what) {
+// Goes somewhere only if there is an answer to be had: the browser's own page of errors would take the place of this one.
+export async function reach(go, sent = "") {
   const busy = setTimeout(setBusy, BUSY_AFTER, true);
   try {
-    await work();
-    return true;
+    await askForNews();
+    go();
   } catch {
-    fail(`${what}: this page is kept.`);
-  } finally {
-    clearTimeout(busy);
-    setBusy(false);
+    fail(`What you chose was not opened${sent}: this page is kept.`);
   }
+  clearTimeout(busy);
+  setBusy(false);
 }
-
-const UNOPENED = "What you chose was not opened";
-
-// Goes somewhere only if there is an answer to be had: the browser's own page of errors would take the place of this one.
-export const reach = (go, isForm) => attempt(() => askForNews().then(go), isForm ? `${UNOPENED}, and nothing was sent` : UNOPENED);
-
-// Shows another part of the same page, whose address is already here.
-export const follow = () => attempt(() => fetchPage({ isAsked: true }), UNOPENED);
 
 export async function refresh() {
   cursor = null;
@@ -117,10 +108,8 @@ async function ask(url) {
   return response;
 }
 
-async function fetchPage(how) {
-  const asked = address();
-  const text = await (await ask(asked)).text();
-  if (asked === address()) show(text, how);
+async function fetchPage() {
+  show(await (await ask(address())).text());
 }
 
 export async function submit(form, button) {
@@ -141,16 +130,16 @@ export async function submit(form, button) {
     const here = new URL(address()).pathname;
     const isHere = new URL(response.url).pathname === here;
     const isAboutThis = new URL(form.action).pathname.startsWith(`${here}/verbs/`); // which is gone if this is left
-    if (response.ok && !isHere && ("go" in form.dataset || isAboutThis)) {
+    if (response.ok && !isHere && isAboutThis) {
       location.assign(response.url);
       return;
     }
-    if (!response.ok || isHere) show(text, { isAsked: true });
+    if (!response.ok || isHere) show(text, true);
     else {
       await refresh();
-      repeat(text, response.url);
+      repeat(parse(text), response.url);
     }
-    main.querySelector(":scope > .note[role]")?.scrollIntoView({ block: "nearest" });
+    main.querySelector(".note[role]")?.scrollIntoView({ block: "nearest" });
     if (every) schedule(every);
   } catch (error) {
     const words = error.name === "Error" ? `${error.message} ` : "";
@@ -163,28 +152,31 @@ export async function submit(form, button) {
 
 // What the server says of its trouble.
 function findWords(text) {
-  const notes = new DOMParser().parseFromString(text, "text/html").querySelectorAll("main .note p:not(.row)");
+  const notes = parse(text).querySelectorAll("main .note p:not(.row)");
   return [...notes].map((each) => each.textContent.trim()).join(" ");
 }
+
+const parse = (text) => new DOMParser().parseFromString(text, "text/html");
 
 function say(text) {
   const live = document.getElementById("live");
   if (live && text && live.textContent !== text) live.textContent = text;
 }
 
-function show(text, { isAsked = false } = {}) {
-  const fresh = new DOMParser().parseFromString(text, "text/html");
+function show(text, isAsked = false) {
+  const fresh = parse(text);
   const next = fresh.getElementById("main");
   if (!next) throw new Error("not a page");
   cursor = fresh.body.dataset.cursor || null;
   if (main.hasAttribute("aria-busy")) next.setAttribute("aria-busy", "true");
   const live = [document.getElementById("live"), next.querySelector("#live")];
   if (live[0] && live[1]) live[1].textContent = live[0].textContent; // it speaks only when it changes
+  const said = main.querySelector("#said");
   if (isAsked) saidUntil = Date.now() + 10_000;
-  else if (Date.now() < saidUntil) keepNote(next);
+  else if (said && Date.now() < saidUntil) next.querySelector("#said")?.replaceWith(said.cloneNode(true));
   let waiting = 0;
   for (const list of isAsked ? [] : next.querySelectorAll("tbody")) waiting += settle(list, main);
-  const isWhole = morph(main, next, { isAsked });
+  const isWhole = morph(main, next);
   held = isWhole && !waiting ? null : text;
   if (waiting) say(`${waiting} new. They show when you leave the list, or press r.`);
   document.title = fresh.title;
@@ -196,18 +188,9 @@ function show(text, { isAsked = false } = {}) {
 }
 
 // What was done is said here, too, though the answer is another view's.
-function repeat(text, url) {
-  const note = new DOMParser().parseFromString(text, "text/html").querySelector("main > .note[role=status]");
-  if (!note) return;
-  main.querySelector(":scope > .note[role=status]")?.remove();
-  const copy = document.importNode(note, true);
-  for (const form of copy.querySelectorAll("form")) form.action = new URL(form.getAttribute("action"), url).href;
-  main.prepend(copy);
+function repeat(answer, url) {
+  const said = answer.getElementById("said");
+  for (const form of said.querySelectorAll("form")) form.action = new URL(form.getAttribute("action"), url).href;
+  main.querySelector("#said").replaceWith(document.importNode(said, true));
   saidUntil = Date.now() + 10_000;
-}
-
-function keepNote(next) {
-  const notes = [main, next].map((each) => each.querySelector(":scope > .note[role=status]"));
-  if (!notes[0] || notes[1]) return;
-  next.insertBefore(notes[0].cloneNode(true), next.children[[...main.children].indexOf(notes[0])] ?? null);
 }

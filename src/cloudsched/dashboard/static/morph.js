@@ -1,7 +1,7 @@
 // Changes a page into a fresh one in place: only what differs is touched, so that focus, scroll and selection stay.
 
 // Returns whether all of it could be changed: what is selected stays as it is until it no longer is.
-export function morph(now, next, how = {}) {
+export function morph(now, next) {
   if (now.nodeType !== next.nodeType || now.nodeName !== next.nodeName) {
     if (isSelected(now)) return false;
     now.replaceWith(document.importNode(next, true));
@@ -15,12 +15,11 @@ export function morph(now, next, how = {}) {
   }
   if (now.matches("input, textarea, select")) return true; // what somebody types is theirs
   copyAttributes(now, next);
-  if ("keep" in now.dataset && !how.isAsked && now.contains(document.activeElement)) return true;
   const [old, fresh] = [[...now.childNodes], [...next.childNodes]];
-  if (old.some((node) => node.dataset?.key)) return morphKeyed(now, old, fresh, how);
+  if (old.some((node) => node.dataset?.key)) return morphKeyed(now, old, fresh);
   let isWhole = true;
   fresh.forEach((node, index) => {
-    if (old[index]) isWhole = morph(old[index], node, how) && isWhole;
+    if (old[index]) isWhole = morph(old[index], node) && isWhole;
     else now.append(document.importNode(node, true));
   });
   for (const node of old.slice(fresh.length)) {
@@ -60,14 +59,14 @@ function copyAttributes(now, next) {
   }
 }
 
-function morphKeyed(parent, old, fresh, how) {
+function morphKeyed(parent, old, fresh) {
   const known = new Map(old.filter((node) => node.dataset?.key).map((node) => [node.dataset.key, node]));
   const wanted = fresh.filter((node) => node.nodeType === Node.ELEMENT_NODE);
   let isWhole = true;
   const rows = wanted.map((node) => {
     const row = known.get(node.dataset.key);
     if (!row) return document.importNode(node, true);
-    isWhole = morph(row, node, how) && isWhole;
+    isWhole = morph(row, node) && isWhole;
     return row;
   });
   for (const node of old) if (!rows.includes(node)) node.remove();

@@ -172,9 +172,9 @@ def test_the_clock_keeps_the_zone_of_a_task(tour: Visitor, site: Site) -> None:
 def test_the_first_page_is_in_the_zone_of_the_browser(visitor: Visitor) -> None:
     """Nothing shows before, and the page is asked for twice at most, also by a browser that keeps no cookie."""
     page = visitor.open("tasks")
-    assert f"Times in {ZONE}" in page.locator(".tools").inner_text()
+    assert f"Times in {ZONE}" in page.locator(".foot").inner_text()
     strict = visitor.open("tasks", java_script_enabled=False)
-    assert "Times in UTC" in strict.locator(".tools").inner_text()
+    assert "Times in UTC" in strict.locator(".foot").inner_text()
     asked: list[str] = []
     page.context.clear_cookies()
     page.add_init_script("Object.defineProperty(document, 'cookie', {get: () => '', set: () => {}})")

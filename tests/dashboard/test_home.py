@@ -16,7 +16,11 @@ PAUSED: dict[str, Any] = {"needs": [{"cause": "QUEUE_PAUSED"}, *LATE["needs"]]}
 
 
 @pytest.mark.parametrize(
-    ("counts", "said"), [(None, "Whether anything needs you is not known"), ({"needs": []}, "Nothing needs you.")]
+    ("counts", "said"),
+    [
+        (None, "Whether anything needs you is not known"),
+        ({"needs": [], "hours": [{"start": "2027-01-01T09:00:00Z", "ran": 0, "failed": 0}]}, "Nothing needs you."),
+    ],
 )
 def test_without_counts_there_is_no_all_clear(counts: dict[str, Any] | None, said: str) -> None:
     answer: dict[str, Any] = {"counts": counts, "next": [], "restorable": [], "health": {}}

@@ -56,7 +56,7 @@ def list_rows(text: str) -> list[str]:
 
 
 def test_failures_are_counted_and_each_role_sees_its_own(pages: Pages, app: App) -> None:
-    """In a window of time, with what failed first. Without a window no index has the number, and none is made up."""
+    """In a window of time, with what failed first. Without a window no index has the number: the rows are counted."""
     run(pages, app, 2)
     pages.sim.advance(3 * HOUR)
     run(pages, app, 3)
@@ -70,7 +70,7 @@ def test_failures_are_counted_and_each_role_sees_its_own(pages: Pages, app: App)
     assert "<p>6 failed.</p>" in pages.words("/runs?within=P1D&outcome=failed")
     assert "<p>Nothing matches.</p>" in pages.words("/runs?within=PT15M&handler=other")
     text = pages.read("/runs")
-    assert "<h1>Runs</h1><p></p>" in text
+    assert "<h1>Runs</h1><p>6 found.</p>" in text
     assert [number for number, *_ in read_folds(text)] == ["2", "2"]
 
 

@@ -78,9 +78,9 @@ def _read_count(count: Count, *_: object, **__: object) -> Mapping[str, int]:
 
 def _read_parts(counts: Sequence[RunCounts], *_: object) -> Mapping[str, int]:
     """Each kind of run is counted as a whole, and then in each part if there is any."""
-    kinds = ("ran", "failed", "skipped", "calls", "late")
-    numbers = {name: [getattr(each, name) for each in counts] for name in kinds}
-    parts = sum(max(1, -(-number // 1000)) for each in numbers.values() if any(each) for number in each)
+    numbers = [(each.ran, each.failed, each.skipped.value, each.calls, each.late) for each in counts]
+    kinds = [*zip(*numbers, strict=True)]
+    parts = sum(max(1, -(-number // 1000)) for each in kinds if any(each) for number in each)
     return {"reads": len(kinds) + parts}
 
 

@@ -15,9 +15,8 @@ from markupsafe import Markup, escape
 
 from cloudsched.dashboard.status import BAD, show_status
 from cloudsched.dashboard.times import find_instant, parse_instant, write_took
-from cloudsched.dashboard.words import only_if, show_unseen, write_count
+from cloudsched.dashboard.words import only_if, read_count, show_unseen
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionStatus
-from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
+    from cloudsched.domain.responses.count import Count
 
 _NAMES: Final = {
     "cls": "class",
@@ -114,7 +114,7 @@ class RunPart:
                 path, query = "due", {"from": self.start.isoformat(), "until": end}
             elif name == "due":
                 path, query = "due", {"from": start, "until": self.end.isoformat()}
-            yield RunNumber(css, count.value, write_count(count.to_wire(), word, word), f"{path}?{urlencode(query)}")
+            yield RunNumber(css, count.value, count.write(word, word), f"{path}?{urlencode(query)}")
 
     @property
     def height(self) -> int:
@@ -146,11 +146,6 @@ def read_parts(found: Mapping[str, Iterable[Json]], find_bar: Callable[[datetime
             parts.append(RunPart(parse_instant(each["start"]), parse_instant(each["end"]), counts))
     parts.sort(key=lambda each: each.start)
     return [reduce(operator.add, same) for _, same in groupby(parts, lambda each: find_bar(each.start))]
-
-
-def read_count(found: int | Json) -> Count:
-    """Return a number of the API, which may be a bound."""
-    return Count(value=found) if isinstance(found, int) else Count.model_validate(found)
 
 
 def draw_bars(places: Sequence[tuple[float, float, RunPart]], most: int, name: str, visit: Visit) -> Markup:

@@ -12,6 +12,7 @@ from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import read_instant, write_duration, write_notes
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
+from cloudsched.domain.documents.document import Duration
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.documents.task import TaskStatus, Trouble
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 
-_DURATION: Final = TypeAdapter(timedelta)
+_DURATION: Final = TypeAdapter[timedelta](Duration)
 
 
 @dataclass(frozen=True, slots=True)

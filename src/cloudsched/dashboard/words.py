@@ -5,19 +5,28 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.responses.count import Count
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 SKIPPED_TOGETHER: Final = "Runs that were skipped together are counted when the first of them was due."
 """What a page says beside counts of what was skipped. One record may cover days."""
 
 
-def write_count(count: int | Mapping[str, Any], one: str, many: str, *, is_at_least: object = False) -> str:
+def read_count(found: int | Mapping[str, Any]) -> Count:
+    """Return a number of the API, which may be a bound."""
+    return Count(value=found) if isinstance(found, int) else Count.model_validate(found)
+
+
+def add_counts(found: Iterable[int | Mapping[str, Any]]) -> Count:
+    """Return the number of all."""
+    return sum(map(read_count, found), Count(value=0))
+
+
+def write_count(count: int | Mapping[str, Any], one: str, many: str) -> str:
     """Return a number of items, or a `Count` of the API, such as ``at least 10,000 tasks``."""
-    if not isinstance(count, int):
-        return write_count(count["value"], one, many, is_at_least=count["atLeast"])
-    noun = one if count == 1 else many
-    return f"{only_if(is_at_least, 'at least ')}{count:,} {noun}"
+    return read_count(count).write(one, many)
 
 
 def split_words(name: str) -> str:

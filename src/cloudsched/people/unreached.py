@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from cloudsched.domain.documents.delivery_channels import CALLBACKS, DeliveryChannel
 from cloudsched.domain.documents.task import NeedCause, Trouble
+from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import Need, NeedAct
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.sender import Suppress
@@ -53,14 +54,14 @@ def _find_cause(container: Container, tasks: Sequence[Task], *, is_cut: bool) ->
     found = PeopleWiring.of(container).recipients.find_for(latest.owner, latest.delivery)
     if not isinstance(found, Suppress) or not found.is_unreached:
         return None
-    count = len(tasks)
-    things = _name_messages(latest.delivery.channel, count)
-    at_least = "At least " if is_cut else ""
+    count = Count(value=len(tasks), at_least=is_cut)
+    things = count.write(*_name_messages(latest.delivery.channel)).capitalize()
     path = f"people/{quote(latest.owner, safe='')}"
     return Need(
         cause=NeedCause.NOT_REACHABLE,
-        sentence=f"{at_least}{count:,} {things} {latest.owner} {'was' if count == 1 else 'were'} not sent in the last "
+        sentence=f"{things} {latest.owner} {'was' if count.value == 1 else 'were'} not sent in the last "
         f"{LATELY.days} days. {found.reason}",
+        count=count,
         subject=latest.owner,
         path=path,
         act=NeedAct(label="Mend", path=f"{path}#reach"),
@@ -68,10 +69,10 @@ def _find_cause(container: Container, tasks: Sequence[Task], *, is_cut: bool) ->
     )
 
 
-def _name_messages(channel: str, count: int) -> str:
-    plural = "" if count == 1 else "s"
+def _name_messages(channel: str) -> tuple[str, str]:
+    name = channel.lower()
     if channel in CALLBACKS:
-        return f"{channel.lower()} call{plural} of"
+        return f"{name} call of", f"{name} calls of"
     if channel == DeliveryChannel.EMAIL:
-        return f"mail{plural} to"
-    return f"message{plural} by {channel.lower()} to"
+        return "mail to", "mails to"
+    return f"message by {name} to", f"messages by {name} to"

@@ -43,7 +43,6 @@ from cloudsched.domain.documents.run_counts import (
     GroupCount,
     RunCounts,
     count_occurrences,
-    covers_at_least,
 )
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.responses.count import Count
@@ -253,7 +252,7 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
                 continue
             for number, (start, end) in enumerate(parts):
                 count = self._count(replace(listing, start=start, end=end), MAX_COUNTED)
-                found: dict[str, Any] = {name: count}
+                found: dict[str, Any] = {name: Count(value=count) if name == "skipped" else count}
                 counts[number] += RunCounts(**found)
 
         if any(each.skipped for each in counts):
@@ -266,9 +265,11 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
         page = self._fetch(Execution, listing, ("ranges", owner, *edges), MAX_RANGES, None)
         for each in page.items:
             number = bisect_right(edges, each.scheduled_for) - 1
-            counts[number] += RunCounts(skipped=count_occurrences(each) - 1, is_at_least=covers_at_least(each))
+            more = count_occurrences(each)
+            counts[number] += RunCounts(skipped=more.model_copy(update={"value": more.value - 1}))
         if page.next_page_token:
-            counts[:] = [replace(each, is_at_least=each.is_at_least or each.skipped > 0) for each in counts]
+            bound = RunCounts(skipped=Count(value=0, at_least=True))
+            counts[:] = [each + bound if each.skipped else each for each in counts]
 
     def _list_kinds(self, owner: str | None, kinds: Sequence[str]) -> FirestoreListing:
         """Return the listing of the final records of some kinds, the latest first."""

@@ -379,9 +379,8 @@ class SqliteSearch(ListingSearch[SqliteListing]):
             for number, (found,) in enumerate(self._database.read(statement, values)):
                 late, is_at_least, total, skipped, calls = (value or 0 for value in json.loads(found))
                 own = {"failed" if is_failure else "ran": total - skipped - calls}
-                counts[number] += RunCounts(
-                    **own, skipped=skipped, calls=calls, late=late, is_at_least=bool(is_at_least)
-                )
+                several = Count(value=skipped, at_least=bool(is_at_least))
+                counts[number] += RunCounts(**own, skipped=several, calls=calls, late=late)
         return counts
 
     def group_tasks(self, query: TaskQuery) -> Sequence[GroupCount]:

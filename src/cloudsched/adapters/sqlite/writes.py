@@ -11,7 +11,7 @@ from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
 from cloudsched.domain.documents.name_words import fold_names
-from cloudsched.domain.documents.run_counts import classify_run, count_occurrences, covers_at_least, has_started_late
+from cloudsched.domain.documents.run_counts import classify_run, count_occurrences, has_started_late
 from cloudsched.domain.documents.task import Task, find_list, find_open_position
 from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.engine.ports.search import fold_error
@@ -288,6 +288,7 @@ def _write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
 
 def _to_execution_row(task_id: str, execution: Execution) -> Row:
     """Return the values that store a record."""
+    count = count_occurrences(execution)
     return (
         task_id,
         execution.id,
@@ -298,8 +299,8 @@ def _to_execution_row(task_id: str, execution: Execution) -> Row:
         execution.status,
         find_list(execution),
         classify_run(execution),
-        count_occurrences(execution),
-        covers_at_least(execution),
+        count.value,
+        count.at_least,
         has_started_late(execution),
         json.dumps(execution.labels) if execution.labels else None,
         None if execution.error is None else fold_error(execution.error),

@@ -12,12 +12,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.charts import RunPart, draw_bars, fetch_due, read_count, read_parts
+from cloudsched.dashboard.charts import RunPart, draw_bars, fetch_due, read_parts
 from cloudsched.dashboard.filters import DUE, WINDOWS, find_window, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.status import explain_unregistered, find_unregistered
 from cloudsched.dashboard.times import DAY, find_clock_changes, find_start, parse_instant
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
-from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.dashboard.words import SKIPPED_TOGETHER, add_counts, join_phrases, only_if
 from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
@@ -135,7 +135,11 @@ def build(answer: Json, visit: Visit) -> Json:
         "sentence": _write_sentence(span, visit),
         "numbers": [*reduce(operator.add, parts).list_numbers(visit)],
         "axis": grain.axis,
-        "scale": f"A full bar is {most:,}; what was skipped may be more." if most else "",
+        "scale": join_phrases(
+            only_if(most, f"A full bar is {most:,}; what was skipped may be more."),
+            only_if("ran" in answer["parts"], SKIPPED_TOGETHER),
+            separator=" ",
+        ),
         "rows": [_build_row(row, grain, most, visit) for row in rows],
         "moves": (
             ("← Before", "ArrowLeft", _write_address(visit, span.kind, span.first - DAY)),
@@ -209,10 +213,10 @@ def build_rows(answer: Json, visit: Visit) -> Json:
     rows = [_build_due(each, answer["unregistered"], visit) for each in answer["occurrences"]]
     count = Count(value=len(rows), at_least=True)  # of more days than the API counts
     if answer["counted"]:
-        count = sum((read_count(each["due"]) for each in answer["counted"]["parts"]), Count(value=0))
+        count = add_counts(each["due"] for each in answer["counted"]["parts"])
     is_over = parse_instant(asked["until"]) <= parse_instant(visit.soonest)
     nouns = ("run has not started that was", "runs have not started that were") if is_over else ("run is", "runs are")
-    said = write_count(count.to_wire(), *nouns)
+    said = count.write(*nouns)
     window = f"from {visit.moment(asked['from']).text} until {visit.moment(asked['until']).text}"
     note = ""
     if cut := answer.get("completeUntil"):

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.charts import read_count
 from cloudsched.dashboard.status import Status, explain_unregistered, find_unregistered, show_need
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_notes
@@ -14,7 +13,6 @@ from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
 from cloudsched.domain.explanation.findings import SEEMS_DEAD
-from cloudsched.domain.responses.count import Count
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ def _say(well: str = "", *, bad: object = "") -> Status:
 
 _LISTED: Final = 5
 _AHEAD: Final = timedelta(days=1)
-_RAN: Final = {RunOutcome.RAN: "succeeded", RunOutcome.FAILED: "failed", RunOutcome.SKIPPED: "skipped"}
+_RAN: Final = {RunOutcome.RAN: "succeeded", RunOutcome.FAILED: "failed"}
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -130,6 +128,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "said": said,
         "sentence": said + only_if(soon, f" Next: {following and following['title']}, {soon}."),
         "needs": [{**each, "look": show_need(each["cause"])} for each in needs],
+        "since": counts["hours"][0]["start"] if counts else "",
         "ran": [*_list_ran(counts.get("hours", ()))],
         "numbers": [*_list_numbers(counts)],
         "next": coming,
@@ -141,9 +140,9 @@ def build(answer: Json, visit: Visit) -> Json:
 def _list_ran(hours: list[Json]) -> Iterator[tuple[str, str]]:
     """Yield what the runs of the last hours came to, each with the list of these."""
     for outcome, word in _RAN.items():
-        if count := sum((read_count(each[outcome.lower()]) for each in hours), Count(value=0)):
+        if count := sum(each[outcome.lower()] for each in hours):
             bounds = {"from": hours[0]["start"], "until": hours[-1]["end"]}
-            yield write_count(count.to_wire(), word, word), f"runs?{urlencode({**bounds, 'outcome': outcome.value})}"
+            yield write_count(count, word, word), f"runs?{urlencode({**bounds, 'outcome': outcome.value})}"
 
 
 def _list_numbers(counts: Json) -> Iterator[tuple[str, Json, str]]:

@@ -10,11 +10,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.charts import read_count
 from cloudsched.dashboard.filters import RUNS, find_window, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.status import BAD, write_message
 from cloudsched.dashboard.times import NONE, find_instant, parse_instant, write_duration, write_took
-from cloudsched.dashboard.words import SKIPPED_TOGETHER, join_phrases, only_if, shorten, write_count
+from cloudsched.dashboard.words import SKIPPED_TOGETHER, add_counts, join_phrases, only_if, shorten
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.responses.count import Count
@@ -112,18 +111,18 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 def _count(api: Api, visit: Visit, asked: Mapping[str, str | None]) -> dict[str, Count]:
     """Return the numbers of what matches, with their words. Empty if the API does not count it."""
-    late = {"minLateness"} if asked.get("minLateness") == "PT3M" else set[str]()
-    if "from" not in asked or asked["calls"] != "false" or asked.keys() - _COUNTED_BY - late:
+    if "from" not in asked or asked["calls"] != "false" or asked.keys() - _COUNTED_BY:
         return {}
-    bounds = {name: asked[name] for name in asked.keys() - {"outcome", "calls"} - late}
+    bounds = {name: asked[name] for name in asked.keys() - {"outcome", "calls"}}
     found = api.find("/v1/executions/counts", **{"until": visit.soonest, **bounds}, per="P1D")
     if found is None:  # as of a time that is all to come
         return {}
     none = Count(value=0, at_least="completeFrom" in found)
-    names = {"late": "started late"} if late else _COUNTED
-    if outcome := asked.get("outcome"):
-        names = {name: words for name, words in _COUNTED.items() if name.upper() == outcome}
-    return {words: sum((read_count(each[name]) for each in found["parts"]), none) for name, words in names.items()}
+    return {
+        words: none + add_counts(each[name] for each in found["parts"])
+        for name, words in _COUNTED.items()
+        if asked.get("outcome") in {None, name.upper()}
+    }
 
 
 def build(answer: Json, visit: Visit) -> Json:
@@ -131,8 +130,11 @@ def build(answer: Json, visit: Visit) -> Json:
     asked = answer["asked"]
     wanted = {name: asked[name] for name in RETRY_FILTERS if name in asked}
     return {
-        "sentence": _write_sentence(answer),
-        "note": only_if("SKIPPED" in {asked.get("outcome"), asked.get("status")}, SKIPPED_TOGETHER),
+        "sentence": _write_sentence(answer, visit),
+        "note": only_if(
+            "SKIPPED" in {asked.get("outcome"), asked.get("status")} or answer["counted"].get("skipped"),
+            SKIPPED_TOGETHER,
+        ),
         "rows": [*_fold(answer, visit)],
         "filters": show_filters(visit, RUNS),
         "retry": wanted if any(each["status"] in BAD for each in answer["executions"]) else {},
@@ -188,11 +190,12 @@ def _build_run(record: Json, visit: Visit) -> Json:
     }
 
 
-def _write_sentence(answer: Json) -> str:
-    """Return the numbers of all runs that match, where they are counted."""
-    if not answer["executions"] and answer.get("nextPageToken"):
+def _write_sentence(answer: Json, visit: Visit) -> str:
+    """Return the numbers of all runs that match, where they are counted, or else of those that were found."""
+    found, token = len(answer["executions"]), answer.get("nextPageToken")
+    if not found and token:
         return "Nothing was found yet: the next page goes on."
-    told = [write_count(each.to_wire(), words, words) for words, each in answer["counted"].items() if each]
-    if told:
-        return f"{join_phrases(*told)}."
-    return "" if answer["executions"] else "Nothing matches."
+    told = [each.write(words, words) for words, each in answer["counted"].items() if each]
+    if found and not told:
+        told = [Count(value=found, at_least=bool(token or visit.query.get("page"))).write("found", "found")]
+    return f"{join_phrases(*told) or 'Nothing matches'}."

@@ -15,10 +15,11 @@ from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, name_parameters, r
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import explain_unregistered, find_unregistered, show_status
 from cloudsched.dashboard.views.actions import fetch_notes
-from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.dashboard.words import add_counts, only_if, read_count, write_count
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.run_counts import LATE
 from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
+from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +31,7 @@ PAGE_SIZE: Final = 50
 _OF_TROUBLE: Final = frozenset({"trouble", "troubleUntil", "handler", "owner", "calls"})
 """The filters that the API takes beside a trouble."""
 PARAMETERS: Final = name_parameters(TASKS)
+_NO_TASKS: Final = "No tasks yet. Create the first one, or run “cloudsched demo” to see a year of them."
 _FOLLOWED: Final = 5
 """The number of pages without a task that are passed over, of 1,000 that were read for each."""
 
@@ -70,9 +72,8 @@ def build(answer: Json, visit: Visit) -> Json:
     actions = [*BatchAction] if visit.may_change else []
     unregistered = find_unregistered(answer["overview"])
     return {
-        "count": {"value": len(tasks), "atLeast": bool(token or visit.query.get("page"))},
+        "sentence": _write_number(answer, visit),
         "restorable": answer["restorable"],
-        "nothing": _explain_nothing(asked, token),
         "rows": [_build_task(each, unregistered, visit) for each in tasks],
         "filters": show_filters(visit, offered),
         "next": token,
@@ -120,12 +121,24 @@ def _write_note(task: Json) -> str:
     return only_if(task.get("offeredAt"), "waits for a worker")
 
 
-def _explain_nothing(asked: Json, token: str | None) -> str:
-    if token:
+def _write_number(answer: Json, visit: Visit) -> str:
+    """Return the number of all tasks that match, if Home has it, or else of those that were found."""
+    found, token = len(answer["tasks"]), answer.get("nextPageToken")
+    asked = {name: text for name, text in list_rows(visit)[1].items() if text}
+    if not found and token:
         return "Nothing was found yet: the next page goes on."
-    if asked:
-        return "Nothing matches."
-    return "No tasks yet. Create the first one, or run “cloudsched demo” to see a year of them."
+    if not found:
+        return "Nothing matches." if len(asked) > 1 else _NO_TASKS
+    count, words = Count(value=found, at_least=bool(token or visit.query.get("page"))), ("task", "tasks")
+    overview = answer["overview"]
+    if count.at_least and overview:
+        if asked.keys() <= {"status", "owner", "calls"}:
+            statuses = [asked["status"]] if "status" in asked else [*TaskStatus]
+            count, words = add_counts(overview["tasks"][each] for each in statuses), ("task", "tasks, calls included")
+        for each in overview["needs"]:
+            if each["path"] == "tasks" and each["query"] == asked:
+                count = read_count(each["count"])
+    return f"{count.write(*words)}."
 
 
 _LONGEST_FOUND: Final = 500

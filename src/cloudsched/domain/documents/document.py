@@ -13,6 +13,7 @@ queries find documents are stored whatever their value: see `Document.always_sto
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -152,10 +153,11 @@ _set_values, _set_fields_set, _set_extra, _set_private = (
 name."""
 
 
-def _reject_boolean(value: object) -> object:
+def _read_seconds(value: object) -> object:
+    """Accept a number of seconds also as text, as an address has it."""
     if isinstance(value, bool):
         raise ValueError("is not a number of seconds, such as 600")  # noqa: TRY004 - pydantic's way to report it
-    return value
+    return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,12}", value) else value
 
 
 def _reject_non_number(value: object) -> object:
@@ -216,7 +218,7 @@ InputInstant = Annotated[
 ]
 """RFC 3339 with an offset."""
 
-Duration = Annotated[timedelta, BeforeValidator(_reject_boolean), PlainSerializer(to_seconds)]
+Duration = Annotated[timedelta, BeforeValidator(_read_seconds), PlainSerializer(to_seconds)]
 """A length of time. JSON: a number of seconds, or an ISO 8601 duration (``PT5M``)."""
 
 Integer = Annotated[int, BeforeValidator(_reject_non_number)]

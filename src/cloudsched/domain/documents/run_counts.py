@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
@@ -14,6 +14,7 @@ from cloudsched.domain.documents.execution import (
     ExecutionStatus,
     Trigger,
 )
+from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,7 +60,10 @@ class PartLength(StrEnum):
     QUARTER = "PT15M"
 
 
-@dataclass(frozen=True)  # without slots, so vars() has its numbers
+_NONE: Final = Count(value=0)
+
+
+@dataclass(frozen=True, slots=True)
 class RunCounts:
     """The numbers of runs that have ended, in a part of the time."""
 
@@ -67,14 +71,12 @@ class RunCounts:
     """Those that succeeded."""
     failed: int = 0
     """Those that failed or timed out."""
-    skipped: int = 0
-    """The occurrences that were skipped, cancelled or expired. One record may cover many."""
+    skipped: Count = _NONE
+    """The occurrences that were skipped, cancelled or expired. One record may cover many, and not know how many."""
     calls: int = 0
     """Those that other runs made, however they ended. None of the other numbers has them."""
     late: int = 0
     """Those that started more than `LATE` after they were due. They are among those that ran or failed."""
-    is_at_least: bool = False
-    """True if more may have been skipped: a record does not know how many it covers, or not all records were read."""
 
     def __add__(self, other: RunCounts) -> RunCounts:
         return RunCounts(
@@ -83,7 +85,6 @@ class RunCounts:
             self.skipped + other.skipped,
             self.calls + other.calls,
             self.late + other.late,
-            is_at_least=self.is_at_least or other.is_at_least,
         )
 
 
@@ -105,18 +106,11 @@ def classify_run(execution: Execution) -> CountedAs | None:
     return CountedAs.RAN
 
 
-def count_occurrences(execution: Execution) -> int:
+def count_occurrences(execution: Execution) -> Count:
     """Return the number that a record counts for: of skipped occurrences, as many as it covers."""
     if execution.covers is None or classify_run(execution) is not CountedAs.SKIPPED:
-        return 1
-    return execution.covers.count
-
-
-def covers_at_least(execution: Execution) -> bool:
-    """Return whether more occurrences may have been skipped than a record knows."""
-    if execution.covers is None or classify_run(execution) is not CountedAs.SKIPPED:
-        return False
-    return execution.covers.is_at_least
+        return Count(value=1)
+    return Count(value=execution.covers.count, at_least=execution.covers.is_at_least)
 
 
 def has_started_late(execution: Execution) -> bool:
@@ -135,9 +129,8 @@ def count_runs(executions: Iterable[Execution]) -> RunCounts:
         counted_as = classify_run(each)
         if counted_as is None:
             continue
-        number = count_occurrences(each)
-        late = int(has_started_late(each))
-        total += RunCounts(**{counted_as.value: number}, late=late, is_at_least=covers_at_least(each))
+        number: Any = count_occurrences(each) if counted_as is CountedAs.SKIPPED else 1
+        total += RunCounts(**{counted_as.value: number}, late=int(has_started_late(each)))
     return total
 
 

@@ -19,6 +19,10 @@ class Count(ApiResponse):
         """Return what was found by a count that stops at `most`."""
         return cls(value=found, at_least=found >= most)
 
+    def write(self, one: str, many: str) -> str:
+        """Return the number with its noun, such as ``at least 10,000 tasks``."""
+        return f"{'at least ' if self.at_least else ''}{self.value:,} {one if self.value == 1 else many}"
+
     def __add__(self, other: Count) -> Count:
         """Return the number of both."""
         return Count(value=self.value + other.value, at_least=self.at_least or other.at_least)

@@ -241,7 +241,7 @@ class Need(ApiResponse):
     detail: str = ""
     """The error of the first of them, for example."""
     count: Count | None = None
-    """The number of what the list at `path` has, to its end. None if it is no list."""
+    """The number that the sentence has, of what is at `path`. None if it has none."""
     since: AwareDatetime | None = None
     """The time since which the first of them has been so."""
     until: AwareDatetime | None = None

@@ -106,12 +106,11 @@ class Causes:
         for handler in self._list_unknown(now):
             count = self._store.search.count_tasks(TaskQuery(owner, TaskStatus.ACTIVE, handler), MAX_COUNT)
             if count:
-                waiting = f"{count.value:,} task{'' if count.value == 1 else 's'}"
                 query = {"handler": handler, "status": TaskStatus.ACTIVE.value, "calls": "true"}
                 yield FoundNeed(
                     Need(
                         cause=NeedCause.UNKNOWN_HANDLER,
-                        sentence=say_unknown_handler(handler, waiting).sentence,
+                        sentence=say_unknown_handler(handler, count.write("task", "tasks")).sentence,
                         count=count,
                         subject=handler,
                         path="tasks",

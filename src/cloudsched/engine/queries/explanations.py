@@ -102,7 +102,7 @@ def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool
             yield f" The queue {note.queue} was paused until {name_instant(task, note.entry.at)}."
     until = began - LATE
     (runs,) = store.search.count_runs(None if shows_all else task.owner, [record.scheduled_for, until])
-    count = 0 if runs.is_at_least else runs.ran + runs.failed  # of a part of them, nothing is said
+    count = runs.ran + runs.failed
     span = f"due from {name_instant(task, record.scheduled_for)} to {name_instant(task, until)}"
     whose = "" if shows_all else " of its owner"
     if count > 1 and runs.late == count:

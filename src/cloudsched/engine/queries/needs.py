@@ -119,7 +119,7 @@ class NeedFinder:
             sentence = f"{title} {words.one}{f', {failures:,} times in a row' if failures > 1 else ''}."
             path, query = f"tasks/{task.id}", {}
         else:
-            things = f"{'At least ' if count.at_least else ''}{count.value:,} task{'' if count.value == 1 else 's'}"
+            things = count.write("task", "tasks").capitalize()
             sentence = f"{things}{f' of {handler}' if handler else ''} {words.one if count.value == 1 else words.many}."
             detail = ": ".join(filter(None, (task.title if task else "", detail)))
         is_wait = cause is NeedCause.WAITING

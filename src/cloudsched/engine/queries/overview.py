@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution
 from cloudsched.domain.documents.run_counts import PartLength, count_runs
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import (
     ExecutionCounts,
     FailedExecution,
@@ -202,7 +201,7 @@ def _to_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> tuple[P
             end=end,
             ran=each.ran,
             failed=each.failed,
-            skipped=Count(value=each.skipped, at_least=each.is_at_least),
+            skipped=each.skipped,
             calls=each.calls,
             late=each.late,
         )

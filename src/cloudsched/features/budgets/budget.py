@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import Field
 
@@ -12,6 +12,9 @@ from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import Amounts, Month
 from cloudsched.domain.explanation.findings import say_budget_used_up
 from cloudsched.features.budgets.fields import LIMITED, MAX_AMOUNT, describe_excess
+
+if TYPE_CHECKING:
+    from cloudsched.domain.responses.count import Count
 
 ENFORCED_EVERY: Final = timedelta(minutes=5)
 """The interval at which budgets are enforced."""
@@ -92,7 +95,6 @@ class Budget(Record):
         """The reason why tasks are paused."""
         return say_budget_used_up(self.owner, self.excess, self.month)
 
-    def say_waiting(self, count: int) -> str:
+    def say_waiting(self, count: Count) -> str:
         """Return the same for a number of tasks."""
-        waiting = "1 task waits" if count == 1 else f"{count:,} tasks wait"
-        return say_budget_used_up(self.owner, self.excess, self.month, waiting)
+        return say_budget_used_up(self.owner, self.excess, self.month, count.write("task waits", "tasks wait"))

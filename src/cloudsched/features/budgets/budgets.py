@@ -550,7 +550,7 @@ def find_causes(container: Container, owner: str | None) -> Iterator[Need]:
         whose = {"owner": each.owner}
         yield Need(
             cause=NeedCause.BUDGET_USED_UP,
-            sentence=Budgets.of(container).count_now(each).say_waiting(count.value),
+            sentence=Budgets.of(container).count_now(each).say_waiting(count),
             count=count,
             subject=each.owner,
             path="tasks",

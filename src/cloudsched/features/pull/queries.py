@@ -69,11 +69,11 @@ def find_causes(container: Container, owner: str | None) -> Iterator[Need]:
     for each in list_queues(container.store, owner, container.clock.now()):
         if each.waiting and not each.workers:
             skill = f" with the skill {each.skill}" if each.skill else ""
-            least = "at least " if each.waiting.at_least else ""
-            wait = f"{least}{each.waiting.value:,} run{' waits' if each.waiting.value == 1 else 's wait'}"
+            wait = each.waiting.write("run waits", "runs wait")
             yield Need(
                 cause=NeedCause.NO_WORKER,
                 sentence=f"No worker{skill} listens at the queue {each.queue}: {wait}.",
+                count=each.waiting,
                 since=each.first_since,
                 subject=each.queue,
                 path="queues",

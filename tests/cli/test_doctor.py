@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +16,7 @@ from tests.instants import HOUR, SECOND
 from cloudsched import App, Schedule
 from cloudsched.cli.doctor import api_checks
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.run_counts import LATE
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.testing import Simulation
 from cloudsched.web.api import service_operations
@@ -97,15 +97,18 @@ def test_another_version_is_wrong(run_command: Run, url: str, monkeypatch: pytes
     assert look(run_command, url, *CANARY)[1]["version"]["verdict"] == "wrong"
 
 
-def test_a_late_task_is_found(run_command: Run, url: str, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task that should have started is what the sweep has to prevent."""
+def test_a_late_task_is_found(run_command: Run, url: str, sim: Simulation) -> None:
+    """The doctor and `why` have the limit of all pages. What waits for its jitter is not late."""
     due = sim.now + HOUR
-    task = sim.app.create(owner="ada", title="Late", handler="shout", schedule=Schedule.once(due))
-    assert look(run_command, url, "--no-canary")[0] == 0
-    monkeypatch.setattr(api_checks, "MAX_LATENESS", timedelta(hours=-2))
-    code, found = look(run_command, url, "--no-canary")
-    assert code == 1
-    assert found["sweep lag"]["mend"] == f"cloudsched tasks why {task.id}"
+    for jitter in (0 * HOUR, 24 * HOUR):
+        sim.app.create(
+            id=f"t{jitter.days}", owner="ada", title="T", handler="shout", schedule=Schedule.once(due), jitter=jitter
+        )
+    for past, is_late in ((-SECOND, False), (SECOND, True)):
+        sim.clock.move_to(due + LATE + past)
+        code, found = look(run_command, url, "--no-canary")
+        assert (code, found["sweep lag"].get("mend")) == ((1, "cloudsched tasks why t0") if is_late else (0, ""))
+        assert ("it seems not to run" in run_command("tasks", "--url", url, "why", "t0").out) == is_late
 
 
 def test_nothing_answers(run_command: Run) -> None:

@@ -58,6 +58,7 @@ def make_any(make_task: MakeTask, chance: random.Random, number: int, now: datet
         "failing_since": since if failures else None,
         "next_execution_time": chance.choice([since, now + HOUR]) if status is TaskStatus.ACTIVE else None,
         "overlap": chance.choice([*Overlap]),
+        "jitter": chance.choice([0, 0, 1]) * HOUR,
         "runs": chance.choice([(), (make_run(chance, now),)]),
         "hold": chance.choice([None, pause]),
     }
@@ -138,3 +139,5 @@ def test_all_doors_agree_on_what_is_late(pages: Pages, make_task: MakeTask) -> N
             "explain": "it seems not to run" in str(sim.app.explain("t")),
         }
         assert set(doors.values()) == {is_so}, doors
+        assert "1 not started" in pages.text("/calendar"), "it says nothing of a limit"
+        assert roles.ask("admin", "GET", "/ready").status_code == 200

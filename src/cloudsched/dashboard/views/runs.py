@@ -52,9 +52,11 @@ def build_execution(record: Json, visit: Visit) -> Json:
 
 
 def find_lateness(record: Json) -> timedelta | None:
-    """Return how long after it was due an execution started. None if it has not."""
+    """Return how long after it was due an execution started. None if it has not, or its schedule did not start it."""
     started = find_instant(record, "startedAt")
-    return None if started is None else max(started - parse_instant(record["scheduledFor"]), timedelta(0))
+    if started is None or record.get("trigger", Trigger.SCHEDULE) != Trigger.SCHEDULE:
+        return None
+    return max(started - parse_instant(record["scheduledFor"]), timedelta(0))
 
 
 def _write_outcome(record: Json, visit: Visit) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.run_counts import is_late
 from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
-from cloudsched.domain.transitions.planning import find_sole_hold, is_held_back
+from cloudsched.domain.transitions.planning import find_sole_hold, is_held_back, jittered_start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,9 +39,10 @@ def find_needs(task: Task, now: datetime) -> tuple[NeedCause, ...]:
 
 
 def find_unstarted(task: Task) -> datetime | None:
-    """Return the next occurrence of a task, unless it starts only once an open run of the task has ended."""
+    """Return when the next occurrence of a task is to start, unless that is only once an open run of it has ended."""
+    due = task.next_execution_time
     is_listed = task.delivery is None and task.deleted_at is None
-    return task.next_execution_time if is_listed and not is_held_back(task) else None
+    return jittered_start(task, due) if due and is_listed and not is_held_back(task) else None
 
 
 def is_paused_by_failures(task: Task) -> bool:

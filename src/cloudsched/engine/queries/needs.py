@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.run_counts import LATE, GroupCount, is_late
@@ -65,10 +66,10 @@ class NeedFinder:
     ) -> Iterator[FoundNeed]:
         """Yield the rows of the tasks of all owners or of one.
 
-        Those that are late are among what was due and has not started, the earliest first. If more is due than was
-        read, there may be more of them.
+        Those that are late are among what should have started and has not. If more is due than was read, there may be
+        more of them.
         """
-        late = [each for each in unstarted if is_late(each[0], now)]
+        late = sorted((each for each in unstarted if is_late(each[0], now)), key=itemgetter(0))
         count = Count(value=len(late), at_least=is_cut)
         for need in self._write_rows(
             NeedCause.OVERDUE, count, _group_late(late), _filter(owner, "OVERDUE", now - LATE)

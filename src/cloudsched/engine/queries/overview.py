@@ -107,12 +107,12 @@ class Overview:
             seconds, now = self._monotonic(), self._clock.now()
             if kept is not None and kept.mark == mark and not self._is_old(kept, KEPT_SECONDS):
                 return kept
-            overdue = self._list_overdue(owner)
+            overdue = self._list_overdue(owner, now)
             needs = tuple(self._finder.find(owner, overdue[0], now, is_cut=overdue[1]))
             if kept is None or self._is_old(kept, self._least_seconds):
                 if len(self._kept) >= _MAX_KEPT:
                     self._kept.clear()
-                since = next((at for at, _ in overdue[0]), None)
+                since = min((at for at, _ in overdue[0]), default=None)
                 kept = Counted(self._count(owner, since), needs, self._sweeps.load(), seconds, mark)
             self._kept[owner] = kept = replace(kept, needs=needs, mark=mark)
             return kept
@@ -141,17 +141,17 @@ class Overview:
             overdue_since=overdue_since,
         )
 
-    def _list_overdue(self, owner: str | None) -> tuple[Sequence[tuple[datetime, Task]], bool]:
-        """Return what was due and has not started, the earliest first, and whether there is more than was read.
+    def _list_overdue(self, owner: str | None, now: datetime) -> tuple[Sequence[tuple[datetime, Task]], bool]:
+        """Return what should have started and has not, and whether there is more than was read.
 
         What waits for an open run of its task is not among it.
         """
-        query = TaskQuery(owner, due_until=self._clock.now())
+        query = TaskQuery(owner, due_until=now)
         token = None
         found: list[tuple[datetime, Task]] = []
         for limit in _LOOKED_AT:
             page = self._store.list_tasks(query, limit=limit, page_token=token)
-            found += [(at, task) for task in page.items if (at := find_unstarted(task)) is not None]
+            found += [(at, task) for task in page.items if (at := find_unstarted(task)) and at <= now]
             token = page.next_page_token
             if token is None:
                 break

@@ -45,14 +45,14 @@ class TaskSearch:
     """True to list calls, too."""
     has_payloads: bool = True
     """True to look for the words in payloads, too. No index has these."""
-    is_unstarted: bool = False
-    """True to leave out what starts only once an open run of the same task has ended."""
+    late_at: datetime | None = None
+    """Leave out what is not to start before this instant, or only once an open run of the same task has ended."""
 
     def matches(self, task: Task) -> bool:
         """Return whether a task matches all that is given."""
         if not self.has_calls and task.parent is not None:
             return False
-        if self.is_unstarted and find_unstarted(task) is None:
+        if self.late_at and not ((at := find_unstarted(task)) and at < self.late_at):
             return False
         if not self.words:
             return True
@@ -103,7 +103,7 @@ def search_tasks(
     empty, and has a token to go on. Where an index has the names, and payloads are left out, it looks through
     none. Raises InvalidInput.
     """
-    if not only.words and only.has_calls and not only.is_unstarted:
+    if not only.words and only.has_calls and not only.late_at:
         return store.list_tasks(query, limit=limit, page_token=page_token)
     if not only.names or store.search.get_name_match() is not NameMatch.FRAGMENTS:
         return _look_through(store, query, only.matches, limit, page_token, is_long=bool(only.words))

@@ -127,7 +127,8 @@ class TaskListQuery(TaskConditions, PageQuery):
     def to_task_search(self) -> TaskSearch:
         """Return the filters that no index has, and that need a search."""
         words, _ = self._read_search()
-        return TaskSearch(words, self.calls, self.payloads, self.trouble is Trouble.OVERDUE)
+        late_at = self.trouble_until if self.trouble is Trouble.OVERDUE else None
+        return TaskSearch(words, self.calls, self.payloads, late_at)
 
     def _read_search(self) -> tuple[tuple[str, ...], Category | None]:
         """Return the words to look for, and the category if one of them names it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -64,16 +65,17 @@ def test_everything_is_paused_and_restored(world: tuple[Simulation, Run]) -> Non
 def test_a_pause_of_everything_ends_by_itself_and_says_what_goes_on(world: tuple[Simulation, Run]) -> None:
     """What was paused before stays so; results are still delivered, which the question, the help and the task say."""
     sim, run = world
-    wrong = {"yesterday": "--until", "2027-01-02T09:00": "no time zone", "2000-01-01T00:00:00Z": "past"}
+    wrong = {"yesterday": "--until", "2027-01-02T09:00": "give --timezone", "2000-01-01T00:00:00Z": "past"}
     for text, words in wrong.items():
         refused = run("pause-all", "--until", text, "--yes")
         assert refused.exit_code != 0
         assert words in refused.output + str(refused.exception)
-    started = run("pause-all", "--until", "2027-01-02T12:00:00Z", "--yes", "--json")
+    started = run("pause-all", "--until", "2027-01-02T13:00", "--timezone", "Europe/Paris", "--yes", "--json")
     assert started.exit_code == 0, started.output
     assert "still delivered" in started.output
     assert "still delivered" in run("pause-all", "--help").output.replace("\n  ", " ")
     sim.advance(MINUTE)
     assert [sim.app.get(f"t{number}").status for number in range(3)] == ["PAUSED"] * 3
+    assert sim.app.get("t1").paused_until == datetime(2027, 1, 2, 12, tzinfo=UTC)
     sim.advance(2 * DAY)
     assert [sim.app.get(f"t{number}").status for number in range(3)] == ["PAUSED", "ACTIVE", "ACTIVE"]

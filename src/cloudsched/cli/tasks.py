@@ -451,25 +451,32 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option(
     "--until", metavar="INSTANT", help="Only until this instant. Tasks that are paused already stay as they are."
 )
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --until, if that has no offset.")
 @yes_option
 @key_option
 @_task_json_option
 @pass_client
 def pause_all(
-    client: Client, *, owner: str | None, until: str | None, is_sure: bool, key: str | None, as_json: bool
+    client: Client,
+    *,
+    owner: str | None,
+    until: str | None,
+    timezone: str | None,
+    is_sure: bool,
+    key: str | None,
+    as_json: bool,
 ) -> None:
-    """Pause everything that would start by itself. `restore` takes it back, unless it has an end.
+    """Pause everything that would start by itself. `restore` takes it back.
 
     Tasks that are paused already, without an end, are left alone. Results that were made before are still delivered,
     and retried. To hold these as well, pause the dispatch queues: `cloudsched admin queues pause`.
     """
     from cloudsched.domain.documents.batch_change import DELIVERIES_GO_ON  # noqa: PLC0415 - not needed for --help
 
-    end = None if until is None else parse_instant(until, None, "--until")
+    end = None if until is None else parse_instant(until, timezone, "--until")
     confirm(f"Pause everything{f' of {owner}' if owner else ''}? {DELIVERIES_GO_ON}", is_sure=is_sure)
     action = client.pause_all(owner, until=end, idempotency_key=key)
-    then = "it ends by itself" if end else f"take it back with: cloudsched tasks restore {action.id}"
-    _tell_action(action, then, as_json=as_json)
+    _tell_action(action, f"take it back with: cloudsched tasks restore {action.id}", as_json=as_json)
 
 
 @tasks.command()

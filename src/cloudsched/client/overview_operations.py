@@ -216,7 +216,7 @@ class OverviewOperations:
 
         Args:
             owner: The owner. None means all tasks that the caller may change.
-            until: The end of the pause. Then there is nothing to restore: see `batch_change`.
+            until: The end of the pause, unless it is restored before. See `batch_change`.
             idempotency_key: The same for the same change.
 
         >>> stopped = client.pause_all("ada")

@@ -49,7 +49,7 @@ BODY = "CAST(body AS BLOB) AS body"
 skipped."""
 
 _RECURS = "CASE WHEN json_valid(body) THEN json_extract(body, '$.isOneTime') END IS NOT 1"
-_ENDS_BY_ITSELF = f"(pause_id IS NULL AND (wake_at IS NOT NULL OR parent IS NOT NULL OR trouble = '{Trouble.HELD}'))"
+_ENDS_BY_ITSELF = f"(wake_at IS NOT NULL OR parent IS NOT NULL OR trouble = '{Trouble.HELD}')"
 """Whether a paused task may go on by itself. A call has no trouble, even if a budget holds it."""
 _LOOKED_FOR = {
     "channel": "CASE WHEN json_valid(body) THEN json_extract(body, '$.delivery.channel') END = ?",

@@ -524,6 +524,9 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
     is_paused_as_gone: bool = False
     """True if ``cloudsched apply`` paused it because its declaration was gone from the code. If anybody else
     pauses it, too, it is their pause."""
+    inner_pause_id: str | None = None
+    """The `pause_id` that it had when many were paused without an end while it was paused already, or "" if it had
+    none. Until that is taken back, its own pause does not end by itself. None if there is no such pause."""
     has_children: bool = False
     """True if any of its executions has made calls. Only then can it have child tasks."""
     failure_told_at: Instant | None = None
@@ -595,7 +598,8 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
         """Whether it is paused, and nobody has to resume it: a budget holds it, or its pause has an end."""
         hold = self.present_hold
         is_held = hold is not None and hold.is_alone
-        return self.status is TaskStatus.PAUSED and self.pause_id is None and (is_held or self.paused_until is not None)
+        ends = is_held or self.paused_until is not None
+        return ends and self.status is TaskStatus.PAUSED and self.inner_pause_id is None
 
     @property
     def omitted_history(self) -> int:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 _S = TaskStatus
 PAUSE_HAS_ENDED: Final = "Its pause has ended."
 _PAUSED_WITH_OTHERS: Final = "It could go on, but is paused together with others."
+_ALONE: Final = {"pause_id": None, "inner_pause_id": None}
 _OF_PAUSE: Final = ("status", "message", "paused_by", "paused_until", "is_paused_as_gone", "hold", "status_changed_at")
 
 ALLOWED = complete_table(
@@ -84,7 +85,7 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     if status is not task.status:
         if status not in ALLOWED[task.status]:
             raise NotAllowed(f"make {status}", task.status)
-        changes = {"paused_until": None, "pause_id": None, **changes, "status_changed_at": now}
+        changes = {"paused_until": None, **_ALONE, **changes, "status_changed_at": now}
     changed = task.model_copy(update={**changes, "updated_at": now, "wake_at": None})
     waiting = [run for run in changed.runs if run.waiting_for is not None]
     may_be_offered = waiting or changed.workers is not None or changed.offer is not None
@@ -229,7 +230,7 @@ def pause(
     if until is not None:
         require_end_of_pause(task, now, until)
     if pause_id is not None and task.goes_on_by_itself:
-        return Commit(with_changes(task, now, pause_id=pause_id))
+        return Commit(with_changes(task, now, pause_id=pause_id, inner_pause_id=task.pause_id or ""))
     if find_sole_hold(task) is not None:
         resumed = resume(task, now)
         if resumed.task.status is not _S.ACTIVE:
@@ -240,7 +241,7 @@ def pause(
         return taken.having(task=taken.task.model_copy(update={"hold": remains}))
 
     message = message or ("Its declaration is gone from the code." if is_gone else "Paused.")
-    ends = {"paused_until": until, "pause_id": pause_id}
+    ends = {**_ALONE, "paused_until": until, "pause_id": pause_id}
     if task.status is _S.PAUSED:
         is_same = until == task.paused_until and task.pause_id is None and not task.is_paused_as_gone
         if is_gone or is_same or pause_id is not None:
@@ -271,7 +272,7 @@ def end_pause(task: Task, now: datetime) -> Commit:
 
     So does one that others have paused meanwhile together with many.
     """
-    if task.pause_id is not None:
+    if task.inner_pause_id is not None:
         return _stay_paused(task, now)
     hold = find_sole_hold(task)
     try:
@@ -312,10 +313,10 @@ def end_pause_if_over(task: Task, now: datetime) -> Task:
 
 
 def restore(task: Task, now: datetime, *, by: EventSender | None = None) -> Commit:
-    """Take back a pause of many tasks. A pause of its own that has not ended yet goes on, and so does a hold."""
-    goes_on = task.paused_until is not None and task.paused_until > now
-    if task.status is _S.PAUSED and (goes_on or find_sole_hold(task) is not None):
-        return Commit(with_changes(task, now, pause_id=None))
+    """Take back a pause of many tasks. One that this has found, and that has not ended yet, goes on."""
+    goes_on = find_sole_hold(task) is not None or (task.paused_until is not None and task.paused_until > now)
+    if goes_on and task.inner_pause_id is not None:
+        return Commit(with_changes(task, now, pause_id=task.inner_pause_id or None, inner_pause_id=None))
     return resume(task, now, by=by)
 
 

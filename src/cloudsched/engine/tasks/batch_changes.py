@@ -260,10 +260,8 @@ class _TaskPage(_Page[Task]):
         if mark.is_repeat_on(found):
             raise Skip
         match self.batch.action:
-            case BatchAction.PAUSE if self.batch.until is not None:
-                scheduler.pause(found.id, by, mark, until=self.batch.until)
             case BatchAction.PAUSE:
-                scheduler.pause(found.id, by, mark, pause_id=self.own_task.id)
+                scheduler.pause(found.id, by, mark, until=self.batch.until, pause_id=self.own_task.id)
             case BatchAction.RESUME:
                 is_restored = self.batch.filter.pause_id is not None
                 scheduler.resume(found.id, by, mark, is_restored=is_restored, resume_id=self.own_task.id)

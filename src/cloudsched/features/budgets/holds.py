@@ -72,7 +72,7 @@ def release(task: Task, now: datetime, why: str = HAS_BUDGET) -> Commit:
         return Commit(task)
     if not held.is_alone:
         return Commit(with_changes(task, now, hold=None))
-    if task.pause_id is not None:
+    if task.inner_pause_id is not None:
         return lifecycle.end_pause(task, now)
     resumed = lifecycle.resume(task, now)
     if resumed.task.status is not TaskStatus.ACTIVE:

@@ -9,14 +9,16 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import find_execution, get, look, visit
+from tests.dashboard.conftest import NOW, find_execution, get, look, visit
 
 from cloudsched.dashboard.times import read_instant
 from cloudsched.dashboard.views import audit as audit_view
-from cloudsched.dashboard.views.task import name_actor, read_actor
-from cloudsched.domain.documents.authority import ANONYMOUS, say_subject
+from cloudsched.dashboard.views.task import name_actor
+from cloudsched.domain.documents.authority import ANONYMOUS, TRUSTED_CODE, say_subject
 from cloudsched.domain.documents.name_words import rank_nearness
-from cloudsched.engine.queries.audit_trail import SCHEDULER
+from cloudsched.domain.documents.task import HistoryEntry
+from cloudsched.domain.documents.verbs import Action
+from cloudsched.engine.queries.audit_trail import AuditQuery
 
 PARIS = ZoneInfo("Europe/Paris")
 
@@ -47,16 +49,19 @@ def test_no_text_is_an_error(ui: str, text: str) -> None:
 
 def test_whoever_the_list_of_changes_names_can_be_asked_for_by_that_name(ui: str) -> None:
     """The list has all tasks, with who, what and when; a filter leaves out the others."""
-    shown = re.compile('<td class="wide"><code>([^<]+)</code>')
+    shown = re.compile(r'<td class="wide"><a href="[^"]*(/audit\?by=[^"]+)"><code>([^<]+)</code>')
     page, none = get(ui + "/audit").text, get(ui + "/audit", by="nobody-like-it").text
     assert "Created" in page
     assert "Deployment:" not in none
     assert "No changes match." in none
-    names = {*shown.findall(page)}
-    assert say_subject(ANONYMOUS) in names
-    for name in names:
-        assert {*shown.findall(get(ui + "/audit", by=name).text)} == {name}
-    assert read_actor(name_actor(None)) == SCHEDULER
+    found = {*shown.findall(page)}
+    assert say_subject(ANONYMOUS) in {name for _, name in found}
+    for link, name in found:
+        for text in (get(ui + link).text, get(ui + "/audit", by=name.partition(" ")[0]).text):
+            assert {*shown.findall(text)} == {(link, name)}
+    for by in (None, TRUSTED_CODE):
+        entry = HistoryEntry(at=NOW, action=Action.PAUSED, by=by)
+        assert AuditQuery(by=name_actor(by and by.to_wire())).matches(entry)
 
 
 def test_a_tasks_owner_leads_to_their_page(ui: str) -> None:

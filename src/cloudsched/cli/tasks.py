@@ -35,6 +35,7 @@ from cloudsched.cli.options import (
     require_terminal,
     yes_option,
 )
+from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.verbs import Command, Verb
 from cloudsched.errors import InvalidSchedule, NotFound, QuotaExceeded, Unavailable
 from cloudsched.features.table import FEATURES, find_place
@@ -621,7 +622,7 @@ def name_actor(entry: HistoryEntry) -> str:
     """Return who did it."""
     if entry.by is None:
         return "the scheduler"
-    subject = entry.by.subject or "the app's own code"
+    subject = say_subject(entry.by.subject)
     return subject if entry.by.via is None else f"{subject}, through {entry.by.via}"
 
 

@@ -140,7 +140,7 @@ DUE: Final = (
     UNTIL,
 )
 CHANGES: Final = (
-    Filter("by", "Who"),
+    Filter("by", "Who contains"),
     Filter("action", "Action", "choice", _offer({each: each.replace("_", " ").capitalize() for each in Action})),
     OWNER,
     SINCE,

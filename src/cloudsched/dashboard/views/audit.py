@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from cloudsched.dashboard.filters import CHANGES, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.times import parse_instant
-from cloudsched.dashboard.views.task import build_entry, read_actor
+from cloudsched.dashboard.views.task import build_entry
 from cloudsched.domain.documents.verbs import Action
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ _DEPLOYED: Final = "DEPLOYED"
 
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     """Return the list of the API that the view shows a page of, and its filters."""
-    asked = read_filters(visit, CHANGES)
-    return "/v1/audit", {**asked, "by": read_actor(asked.get("by", ""))}
+    return "/v1/audit", {**read_filters(visit, CHANGES)}
 
 
 def fetch(api: Api, visit: Visit) -> Json:

@@ -24,7 +24,7 @@ from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.views.runs import build_execution
 from cloudsched.dashboard.visit import UTC_ZONE
 from cloudsched.dashboard.words import only_if, shorten
-from cloudsched.domain.documents.authority import ANONYMOUS, say_subject
+from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES, NeedCause, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
@@ -206,11 +206,6 @@ def _list_facts(task: Json, visit: Visit) -> Iterator[tuple[str, str]]:
             yield name_option(name), describe_value(name, task[name], visit)
 
 
-_SCHEDULER: Final = "the scheduler"
-_ASKED: Final = {say_subject(ANONYMOUS): ANONYMOUS, _SCHEDULER: "scheduler"}
-"""The names by which the API finds those whom pages call otherwise."""
-
-
 def build_history(answer: Json, task: Json, visit: Visit) -> list[Json]:
     """Return the rows of the API's answer, the latest first. Empty if the API has no history.
 
@@ -257,12 +252,5 @@ def _describe(name: str, text: str, visit: Visit) -> str:
 
 
 def name_actor(by: Json | None) -> str:
-    """Return who did something, as the log names them."""
-    if not by:
-        return _SCHEDULER
-    return say_subject(by.get("subject") or "the app's own code")
-
-
-def read_actor(name: str) -> str:
-    """Return the name by which the API finds who pages call that, the inverse of `name_actor`."""
-    return _ASKED.get(name.lower(), name)
+    """Return who did something, as the filter of changes takes it."""
+    return say_subject(by.get("subject")) if by else "the scheduler"

@@ -24,9 +24,9 @@ RESERVED_SUBJECTS: Final = frozenset({SYSTEM_OWNER})
 """The names that no user can have, although tasks may have them as their owner."""
 
 
-def say_subject(subject: str) -> str:
-    """Return who did something, for people."""
-    return "somebody without sign-in" if subject == ANONYMOUS else subject
+def say_subject(subject: str | None) -> str:
+    """Return who did something, for people. None is the app's own code."""
+    return "somebody without sign-in" if subject == ANONYMOUS else subject or "the app's own code"
 
 
 MAX_OWNER: Final = 128

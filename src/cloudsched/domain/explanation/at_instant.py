@@ -296,8 +296,7 @@ def _name(entry: HistoryEntry | None) -> str:
     """Return who did something, to stand behind a verb, or nothing for the scheduler."""
     if entry is None or entry.by is None:
         return ""
-    who = entry.by.subject or "the app's own code"
-    return f" by {say_subject(who)}"
+    return f" by {say_subject(entry.by.subject)}"
 
 
 def _explain_end(question: _Question) -> Iterator[Finding]:

@@ -324,8 +324,6 @@ def name_author(task: Task, by: EventSender | None) -> str:
     """Return who does something with a task, as its history names them. Empty for the scheduler itself."""
     if by is None:
         return ""
-    if by.subject is None:
-        return " by the app's own code"
     if by.role is SenderRole.OWNER or f"{PERSON}{task.owner}" in {by.subject, by.user}:
         return " by its owner"
     return f" by {say_subject(by.subject)}"

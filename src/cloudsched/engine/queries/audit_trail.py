@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.audit_note import AuditNote, find_first_id
+from cloudsched.domain.documents.authority import say_subject
 from cloudsched.engine.state.record_changes import iterate_records
 from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
 from cloudsched.engine.storage.pages import make_token, read_token
@@ -29,8 +30,6 @@ _TASKS = 200
 """The number of tasks that are read at a time."""
 _NOTES = 100
 """The number of notes that are read at a time."""
-SCHEDULER = "scheduler"
-"""The name by which the scheduler's own actions are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +153,6 @@ def _read_position(query: AuditQuery, token: str | None) -> tuple[datetime, str,
 
 def _name_actor(entry: HistoryEntry) -> str:
     if entry.by is None:
-        return SCHEDULER
-    names = (entry.by.subject, entry.by.user, entry.by.via)
+        return "the scheduler"
+    names = (say_subject(entry.by.subject), entry.by.subject, entry.by.user, entry.by.via)
     return " ".join(name for name in names if name is not None).casefold()

@@ -112,7 +112,7 @@ def test_the_page_of_a_failed_run_says_who_was_told(pages: Pages, app: App) -> N
 def test_a_page_of_nobody_leads_back_to_where_people_are(pages: Pages) -> None:
     """Not to the tasks."""
     page = pages.read("/people/nobody")
-    assert re.search(r'href="[^"]*deliveries"[^>]*>Back to Deliveries', page)
+    assert re.search(r'href="[^"]*deliveries"[^>]*>See Deliveries', page)
 
 
 def test_a_question_in_the_inbox_leads_to_its_page(pages: Pages, app: App) -> None:

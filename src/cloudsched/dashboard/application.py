@@ -183,9 +183,9 @@ class Dashboard:
             case "result" | "payload":
                 return FILES[endpoint](self._api, **arguments)
         view = VIEWS[endpoint]
+        require_known(request.args, view.parameters)
         if request.method == "POST":
             return self._send(request, view, arguments)
-        require_known(request.args, view.parameters)
         return self._show(request, view, arguments)
 
     def _report_changes(self, request: Request) -> Response:
@@ -314,7 +314,7 @@ class Dashboard:
         """Return the look at the page of a problem: with the API's clock, or this machine's if that does not answer."""
         if is_answering:
             with suppress(CloudschedError):
-                return replace(self._look(request), query={}, may_change=False)
+                return replace(self._look(request), query={})
         zone = _find_chosen_zone(request) or find_zone(request.cookies.get(_OWN_ZONE)) or UTC_ZONE
         now = datetime.now(UTC) if self._clock is None else self._clock.now()
         return Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
@@ -331,7 +331,8 @@ class Dashboard:
         If it may pass, it offers to send the same form again.
         """
         visit = self._look_anyway(request, is_answering=problem.status < HTTPStatus.INTERNAL_SERVER_ERROR)
-        page = {"what": problem.what, "then": problem.then, "again": again or {}, "back": _find_way_back(endpoint)}
+        back = _find_way_back("home" if problem.status == HTTPStatus.FORBIDDEN else endpoint)
+        page = {"what": problem.what, "then": problem.then, "again": again or {}, "back": back}
         title = _TITLES.get(problem.status, "Not possible")
         return self._render(request, visit, "problem.html", problem.status, page=page, title=title)
 
@@ -365,8 +366,7 @@ def _find_way_back(endpoint: str) -> tuple[str, str]:
     """Return the path of the list that a page belongs to, and the words of the link to it."""
     tab = VIEWS[endpoint].tab if endpoint in VIEWS else ""
     tab = tab if tab in TABS else "Tasks"
-    words = {"Tasks": "See all tasks", "Runs": "See all runs"}
-    return TABS[tab][0], words.get(tab, f"Back to {tab}")
+    return TABS[tab][0], f"See {tab}"
 
 
 def _find_chosen_zone(request: Request) -> ZoneInfo | None:

@@ -164,7 +164,7 @@ class FormProblem(NamedTuple):
 
 _THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (
     (Unauthenticated, 401, "The key is missing or no longer valid: start with --key, or CLOUDSCHED_KEY."),
-    (Forbidden, 403, "You may look, but not act."),
+    (Forbidden, 403, ""),
     (NotFound, 404, "It may have been deleted, or it is not yours."),
     (NotAllowed, 409, "Nothing was changed. This is how it is now."),
     (PreconditionFailed, 412, "Somebody has changed this task since you opened it. This is how it is now."),

@@ -167,6 +167,7 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     page = pages.text(f"/actions/{undone}")
     assert f"Changed {concerned} tasks" in page
     assert re.search(rf"Pause again {numbers['active']} tasks?…", page)
+    assert f"{marked} tasks of these cannot be taken back here" in page
     assert {each.id: each.status for each in list_tasks(pages) if each.id in before} == before
 
 
@@ -206,7 +207,7 @@ def test_an_action_that_is_stopped_half_way_says_so_in_the_list_and_on_its_page(
 
 
 def test_many_tasks_are_paused_until_a_time_of_the_page_s_zone(pages: Pages, create: Create) -> None:
-    """A time that is none, or past, is refused with what was typed, and pauses nothing."""
+    """A time that is none, or past, is refused, and pauses nothing. Each page has it in its zone. It is restored."""
     task, before = create(**DAILY), create(**DAILY)
     pages.sim.app.pause(before.id)
     path = "/bulk?action=pause&handler=work&tz=Asia/Tokyo"
@@ -215,15 +216,22 @@ def test_many_tasks_are_paused_until_a_time_of_the_page_s_zone(pages: Pages, cre
         refused = pages.post("admin", path, {**form, "pauseUntil": text})
         assert refused.status_code == 400
         assert words in refused.text
+    assert pages.post("admin", f"{path}&pauseUntil=soon", form).status_code == 400
+    pages.sim.advance(MINUTE)
     assert pages.sim.app.get(task.id).status == "ACTIVE"
     end = (pages.sim.now + 3 * DAY).replace(minute=0, second=0, microsecond=0)
     typed = f"{end + 9 * HOUR:%Y-%m-%dT%H:%M}"
     action = find_action(pages.post("admin", path, {**form, "pauseUntil": typed}))
     pages.sim.advance(MINUTE)
     assert pages.sim.app.get(task.id).paused_until == end
-    assert "Paused until" in pages.read(f"/actions/{action}")
+    said = re.compile(rf"Paused until:? (none → )?{end + 9 * HOUR:%a %d %b %Y %H:%M} \+0900")
+    for shown in (f"/actions/{action}", "/actions", f"/tasks/{task.id}", "/audit"):
+        text = pages.text(f"{shown}?tz=Asia/Tokyo").replace(BLANK, " ")
+        assert said.search(text), shown
+        assert f"ntil {end:%Y}" not in text, shown
     assert "Restore these" not in pages.read("/")
-    pages.sim.advance(4 * DAY)
+    find_action(start(pages, "admin", f"action=resume&pauseId={action}"))
+    pages.sim.advance(MINUTE)
     assert [pages.sim.app.get(each.id).status for each in (task, before)] == ["ACTIVE", "PAUSED"]
 
 
@@ -239,7 +247,7 @@ def test_an_action_is_started_once_and_can_be_stopped(pages: Pages, create: Crea
         assert "Waits to start" in pages.read(path, "ada"), "nothing has run it"
     for path in ("/", "/tasks"):
         text = re.sub(r"\s+", " ", pages.read(path, "ada"))
-        assert re.search(rf'actions/{one}">Cancel tasks</a></b> waits to start, ', text)
+        assert re.search(rf'actions/{one}">Cancel tasks that match</a></b> waits to start, ', text)
         assert one not in pages.read(path, "bob")
     etag = read_hidden(page.text)["etag"]
     assert pages.post("ada", f"/actions/{one}", {"verb": "stop", "etag": '"stale"'}).status_code == 412

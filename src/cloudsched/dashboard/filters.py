@@ -47,10 +47,7 @@ class Filter:
         """Return its value in an address as the API takes it, or an empty string. Raises InvalidInput."""
         text = visit.query.get(self.name, "").strip()
         if self.kind == "instant":
-            found = read_instant(text, visit.zone)
-            if text and not found.iso:
-                raise InvalidInput(self.name, f"is no time: “{text[:40]}”", "Write it as in 2027-03-27T09:00.")
-            return found.iso
+            return read_instant(text, visit.zone, self.name).iso
         known = next((each for each in self.choices if each.casefold() == text.casefold()), None)
         if text and known is None and self.kind == "choice":
             hint = f"Choose one of {', '.join(filter(None, self.choices))}."
@@ -159,6 +156,7 @@ _STATUSES: Final = {each: show_status(each).word for each in (*TaskStatus, *Exec
 _BY_NAME: Final = {
     **{each.name: each for each in (*CHANGES, *DUE, *TASKS, *RUNS)},
     "status": Filter("status", "Status", "choice", _STATUSES),
+    "pausedUntil": Filter("pausedUntil", "Paused until", "instant"),
 }
 """The filters of actions on many, which are those of both lists."""
 
@@ -184,11 +182,11 @@ def find_window(found: Mapping[str, str]) -> timedelta | None:
 def show_filters(visit: Visit, filters: Iterable[Filter]) -> Json:
     """Return what the form of a list shows: its fields with their values, and the filters that apply in words."""
     asked = read_filters(visit, filters)
-    entered = {each.name: read_instant(visit.query.get(each.name, ""), visit.zone) for each in filters}
-    times = {each.name for each in filters if each.kind == "instant"}
+    times = [each.name for each in filters if each.kind == "instant"]
+    entered = {name: read_instant(visit.query.get(name, ""), visit.zone, name) for name in times}
     return {
         "fields": [
-            (each, entered[each.name].value if each.name in times else asked.get(each.name, ""))
+            (each, entered[each.name].value if each.name in entered else asked.get(each.name, ""))
             for each in filters
             if each.has_field
         ],
@@ -197,7 +195,7 @@ def show_filters(visit: Visit, filters: Iterable[Filter]) -> Json:
             for each in filters
             if each.name in asked and each.name != "troubleUntil"
         ],
-        "note": write_notes(*(entered[name] for name in times)),
+        "note": write_notes(*entered.values()),
     }
 
 

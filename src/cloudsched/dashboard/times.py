@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.dashboard.words import only_if, shorten
+from cloudsched.dashboard.words import only_if
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -217,17 +218,18 @@ class EnteredInstant:
     """An instant of an address, and how its field shows it."""
 
     iso: str = ""
-    """The instant for the API. Empty if none was given, or nothing can be read."""
+    """The instant for the API. Empty if none was given."""
     value: str = ""
     """The wall-clock time, as the field has it."""
     note: str = ""
-    """What there is to say: the clock skips or repeats that time, or it is none."""
+    """What there is to say: the clock skips or repeats that time."""
 
 
-def read_instant(text: str, zone: ZoneInfo) -> EnteredInstant:
+def read_instant(text: str, zone: ZoneInfo, name: str) -> EnteredInstant:
     """Return an instant that is written with an offset, or as a wall-clock time in a zone.
 
     A time that the clock skips means the one after the gap, and of one that comes twice the first is meant.
+    Raises InvalidInput, which names the field, for a text that is no time.
     """
     if not text:
         return EnteredInstant()
@@ -238,7 +240,7 @@ def read_instant(text: str, zone: ZoneInfo) -> EnteredInstant:
         first = entered.replace(tzinfo=zone).astimezone(UTC)
         second = entered.replace(tzinfo=zone, fold=1).astimezone(UTC)
     except (ValueError, OverflowError):
-        return EnteredInstant(note=f"“{shorten(text, 40)}” is no time, and was left out.")
+        raise InvalidInput(name, f"is no time: “{text[:40]}”", "Write it as in 2027-03-27T09:00.") from None
     meant = first.astimezone(zone)
     note = ""
     if meant.replace(tzinfo=None, fold=0) != entered:

@@ -94,6 +94,6 @@ def describe_value(name: str, value: Any, visit: Visit) -> str:  # noqa: ANN401 
     """Return the value of a field of a task as people write it."""
     if name == "schedule" and value:
         return describe_schedule(value, visit.now)
-    if name == "until" and value:
+    if name in {"until", "pausedUntil"} and value:
         return visit.moment(value).text
     return describe_option(name, value)

@@ -9,6 +9,7 @@ from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.filters import name_filter, write_filter, write_value
 from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.status import Status
+from cloudsched.dashboard.times import find_instant
 from cloudsched.dashboard.views.task import name_actor
 from cloudsched.dashboard.words import write_count
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
@@ -74,7 +75,6 @@ def _build_action(task: Json) -> Json:
         state = _TRIED
     return {
         **task,
-        "title": task["title"].partition(" with ")[0],
         "state": state,
         "outcome": outcome,
         "ofRuns": of_runs,
@@ -82,7 +82,9 @@ def _build_action(task: Json) -> Json:
 
 
 def _find_chosen(task: Json) -> Json:
-    chosen: Json = task["payload"].get("executions") or task["payload"].get("filter") or {}
+    payload = task["payload"]
+    until = {"pausedUntil": payload["until"]} if "until" in payload else {}
+    chosen: Json = payload.get("executions") or {**payload.get("filter", {}), **until}
     return chosen
 
 
@@ -145,7 +147,7 @@ def build(answer: Json, visit: Visit) -> Json:
         **action,
         "isOpen": task["status"] == TaskStatus.ACTIVE,
         "which": list_filters(chosen, visit),
-        "until": task["payload"].get("until"),
+        "gone": _count_gone(action["outcome"].get("changed"), answer["restorable"]),
         "pauseId": chosen.get("pauseId"),
         "runs": chosen.get("ids", ()) if action["ofRuns"] else (),
         "runsQuery": urlencode(chosen) if action["ofRuns"] and "ids" not in chosen else "",
@@ -153,6 +155,13 @@ def build(answer: Json, visit: Visit) -> Json:
         "again": _list_again(task["payload"], refusals),
         "problem": f"{error['type']}: {error['message']}" if error and action["state"] is _BROKEN else "",
     }
+
+
+def _count_gone(changed: Json | None, restorable: Json | None) -> Json | None:
+    """Return how many of the tasks that an action has changed cannot be taken back. None if that is not known."""
+    if not changed or not restorable or restorable["atLeast"]:
+        return None
+    return {**changed, "value": changed["value"] - restorable["value"]}
 
 
 def _list_again(payload: Json, refusals: list[Json]) -> list[tuple[str, str]]:
@@ -170,20 +179,22 @@ def fetch_notes(api: Api, visit: Visit) -> list[Json]:
     found: list[Json] = []
     for each in map(_build_action, latest):
         changed = each["outcome"].get("changed")
+        stops = changed and _stops_everything(each["payload"], visit)
         if each["status"] == TaskStatus.ACTIVE:
             said = each["state"].word.lower()
             if changed:
                 said = f"is {said}: {write_count(changed, 'is', 'are')} done"
             found.append({**each, "said": said})
-        elif visit.may_change and changed and _stops_everything(each["payload"]) and each["id"] not in taken_back:
+        elif visit.may_change and stops and each["id"] not in taken_back:
             said = f"has paused {write_count(changed, 'task', 'tasks')}"
             found.append({**each, "said": said, "by": _find_actor(api, each)})
     return found[:_OFFERED]
 
 
-def _stops_everything(payload: Json) -> bool:
-    """Return whether an action has paused all active tasks, of everybody or of an owner, without an end."""
+def _stops_everything(payload: Json, visit: Visit) -> bool:
+    """Return whether an action has paused all active tasks, of everybody or of an owner, and has not ended yet."""
     chosen = payload.get("filter", {})
-    is_pause = payload.get("action") == BatchAction.PAUSE and "until" not in payload
+    end = find_instant(payload, "until")
+    is_pause = payload.get("action") == BatchAction.PAUSE and (end is None or end > visit.now)
     is_all = chosen.get("status") == TaskStatus.ACTIVE and chosen.keys() <= {"status", "owner"}
     return is_pause and is_all and payload["outcome"]["changed"]["value"] > 0

@@ -100,7 +100,8 @@ def _preview(api: Api, chosen: Mapping[str, str], action: str | None = None) -> 
 
 def _start(api: Api, visit: Visit, answer: Json, texts: Mapping[str, str]) -> Submitted | Again:
     """Start the task that does it, unless the present number differs from the form's."""
-    answer |= {"key": read_key(texts) or answer["key"], "pauseUntil": texts.get("pauseUntil", "")}
+    until = read_instant(texts.get("pauseUntil", ""), visit.zone, "pauseUntil")
+    answer |= {"key": read_key(texts) or answer["key"], "pauseUntil": until.value}
     count = str(answer["count"]["value"])
     if "count" not in texts:  # a button elsewhere asks the question
         return Again(answer)
@@ -109,9 +110,6 @@ def _start(api: Api, visit: Visit, answer: Json, texts: Mapping[str, str]) -> Su
         return Again({**answer, "error": f"{error}Nothing was done."}, 412)
     if answer["action"] == BatchAction.DELETE and texts.get("typed", "").strip().replace(",", "") != count:
         return Again({**answer, "error": "Type the number of tasks to delete them. Nothing was done."}, 400)
-    until = read_instant(answer["pauseUntil"], visit.zone)
-    if answer["pauseUntil"] and not until.iso:
-        return Again({**answer, "error": f"{until.note} Nothing was done."}, 400)
     if until.iso:
         answer["content"]["until"] = until.iso
     try:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MAX_ENTRIES: Final = 50
 _MAX_NOTE: Final = 500
 """The most characters of a note that are kept, as many as the page and an answer by a tap take."""
-_FIELDS: Final = ("schedule", *TaskSpec.model_fields)
-"""The fields that an edit can change."""
+_FIELDS: Final = ("schedule", "paused_until", *TaskSpec.model_fields)
+"""The fields that an edit or a pause can change."""
 _MAX_VALUE = 200
 _MAX_SCHEDULE = 600
 """The longest value that is copied, as JSON, and the longest schedule, without its defaults."""
@@ -71,7 +71,7 @@ def with_entry(
     earlier: tuple[HistoryEntry, ...] = ()
     if before is not None:
         earlier = before.history
-        if action in EDITS and by is not None:
+        if action in {*EDITS, Action.PAUSED} and by is not None:
             fields = tuple(compare_fields(before, task))
 
     number = earlier[-1].number + 1 if earlier else 1

@@ -355,8 +355,6 @@ def read_page(store: Store, change: BatchChange, number: int, token: str | None,
 
 MAX_OPEN: Final = 5
 """The most batch changes of a user that may be open at a time."""
-MAX_FILTER_TITLE: Final = 150
-"""The most characters of a filter in a title."""
 _PREVIEW_SIZE: Final = 25
 """The number of tasks that are read at a time for a preview."""
 _DURATION: Final = timedelta(minutes=10)
@@ -427,7 +425,7 @@ class BatchChanges:
         known = self._store.load(pause_id)
         if known is None:
             return f"{back} the tasks of {pause_id}"
-        return f"{back} after “{known.task.title.partition(' with ')[0]}”"
+        return f"{back} after “{known.task.title}”"
 
     def preview_retries(self, chosen: RetryFilter) -> RetryCount:
         """Return the failed executions that a retry concerns now, without those of paused and cancelled tasks.
@@ -509,15 +507,14 @@ _TITLES: Final = complete_table(
 
 
 def _write_filter(change: BatchChange) -> str:
-    """Return what a change is for, as a title has it. The names of filters are those of the API."""
+    """Return what a change is for, as a title has it: without its filters and its end, which its payload has."""
     wanted = change.filter.to_wire()
-    until = "" if change.until is None else f" until {change.until:%Y-%m-%dT%H:%M:%SZ}"
     if change.action is BatchAction.PAUSE and "status" in wanted and wanted.keys() <= {"status", "owner"}:
-        return ("everything of " + wanted["owner"] if "owner" in wanted else "everything") + until
+        return "everything of " + wanted["owner"] if "owner" in wanted else "everything"
     if "ids" in wanted:
         count = len(wanted["ids"])
-        return f"{count} chosen {'task' if count == 1 else 'tasks'}{until}"
-    return f"tasks with {', '.join(f'{name} {value}' for name, value in wanted.items())}"[:MAX_FILTER_TITLE]
+        return f"{count} chosen {'task' if count == 1 else 'tasks'}"
+    return "tasks that match"
 
 
 NAMED: Final = 10

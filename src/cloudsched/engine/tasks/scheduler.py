@@ -356,8 +356,7 @@ class Scheduler:
                 task, now, message, paused_by=by.author, is_gone=is_gone, until=until, pause_id=pause_id
             )
 
-        reason = None if until is None else f"Until {until:%Y-%m-%dT%H:%M:%SZ}."
-        return self._act(task_id, Action.PAUSED, decide, by, reason, mark)
+        return self._act(task_id, Action.PAUSED, decide, by, mark=mark)
 
     def resume(
         self,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
+from tests.conftest import MakeTask
 
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.errors import VersionConflict
@@ -64,6 +67,24 @@ def test_a_write_needs_the_version_that_was_read(store: Store) -> None:
         store.records.write(make_feed(), second)
     with pytest.raises(VersionConflict):
         store.records.delete(Feed, "f1", second)
+
+
+def test_a_commit_writes_a_record_with_its_task_or_neither(store: Store, make_task: MakeTask) -> None:
+    """As with a write alone, the record must still be as it was read."""
+    read = store.records.write(make_feed(), None)
+    changed = make_feed(categories=(Category.REPORT,))
+    store.commit(Commit(make_task(id="t1"), records=((changed, read), (make_feed("f2"), None))))
+    assert [each.record for each in map(partial(store.records.load, Feed), ("f1", "f2")) if each] == [
+        changed,
+        make_feed("f2"),
+    ]
+    for conflict in ((make_feed(), read), (make_feed("f2"), None)):
+        with pytest.raises(VersionConflict):
+            store.commit(Commit(make_task(id="t2"), records=(conflict,)))
+    stored = store.records.load(Feed, "f1")
+    assert stored is not None
+    assert stored.record == changed
+    assert store.load("t2") is None
 
 
 def test_a_record_that_is_created_again_has_another_version(store: Store) -> None:

@@ -10,8 +10,8 @@ import pytest
 from tests.web.callers import DAY, HOUR, MINUTE, PEOPLE, SECOND, Answer, RoleHarness, make_keys
 
 from cloudsched import App, Settings
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.errors import NotAllowed
-from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import ON_BEHALF_OF, Role
 
@@ -200,25 +200,48 @@ def test_what_is_sent_at_that_moment_is_not_sent_by_another(
     """Neither while a sender holds it, nor by two callers of whom each has found it unsent."""
     make(roles)
     path = f"/v1/deliveries/{find(roles)['id']}/resend"
-    channel, people = roles.sim.channel("EMAIL"), PeopleWiring.of(roles.sim.app.container).people
-    send, change, told = channel.send, people.change, list[int]()
+    channel, told = roles.sim.channel("EMAIL"), list[int]()
+    send = channel.send
 
     def send_slowly(*arguments: Any) -> str:
         told.append(roles.ask("admin", "POST", path, {"address": "late@example.com"}).status_code)
         return send(*arguments)
 
-    def change_slowly(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as it is
-        monkeypatch.setattr(people, "change", change)
-        told.append(roles.ask("admin", "POST", path, {"address": "dora@example.com"}).status_code)
-        return change(*arguments, **named)
-
     monkeypatch.setattr(channel, "send", send_slowly)
-    monkeypatch.setattr(people, "change", change_slowly)
     told.append(roles.ask("admin", "POST", path, {"address": "dora@example.com"}).status_code)
     roles.sim.advance(DAY)
     assert list_mails(roles) == ["dora@example.com"]
-    assert told == [200, 409, 409]
+    assert told == [200, 409]
     assert read_address(roles)["address"] == "dora@example.com"
+
+
+def test_of_two_at_once_one_is_sent_and_stored(roles: RoleHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has found it unsent, and decided. Whoever is refused changes no address, and is named in no note."""
+    make(roles)
+    path = f"/v1/deliveries/{find(roles)['id']}/resend"
+    store = roles.sim.app.container.store
+    commit, waiting, done, told = store.commit, list[Commit](), list[VersionedTask](), dict[str, int]()
+
+    def commit_late(asked: Commit) -> VersionedTask:
+        """Commit what was decided first once the second has decided."""
+        if asked.task.delivery is None:
+            return commit(asked)
+        if not waiting:
+            waiting.append(asked)
+            told["second"] = roles.ask("admin", "POST", path, {"address": "late@example.com"}).status_code
+            return done[0]
+        if not done:
+            monkeypatch.setattr(store, "commit", commit)
+            done.append(commit(waiting[0]))
+        return commit(asked)
+
+    monkeypatch.setattr(store, "commit", commit_late)
+    told["first"] = roles.ask("admin", "POST", path, {"address": "dora@example.com"}).status_code
+    roles.sim.advance(DAY)
+    assert told == {"first": 200, "second": 409}
+    assert list_mails(roles) == ["dora@example.com"]
+    assert read_address(roles) == {"address": "dora@example.com", "verified": True}
+    assert len(roles.fetch("admin", "/v1/audit?action=CONTACT_VERIFIED")["entries"]) == 1
 
 
 def test_a_person_sends_their_own_again_once_it_can_reach_them(roles: RoleHarness) -> None:

@@ -60,6 +60,10 @@ class CommitWrites:
             places.append((len(writes), each))
             writes += self._build_task(each)
         writes += (self.build_document(m, "inboxes", m.owner, "messages", m.id) for m in commit.messages)
+        writes += (
+            with_precondition(build_write(self._documents, (each.collection, each.id), each), version)
+            for each, version in commit.records
+        )
         for archived in commit.archived:
             steps = f"{self._documents}/tasks/{task.id}/executions/{archived.execution_id}/steps"
             writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, archived.size + 1))

@@ -17,7 +17,7 @@ from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from cloudsched.adapters.sqlite.database import SqliteDatabase
@@ -117,19 +117,12 @@ class SqliteRecords:
 
     def write(self, record: Record, expected_version: Version | None) -> Version:
         """Insert a record, or replace it if it has the expected version."""
-        body = record.to_stored_json()
-        require_document_fits((record.collection, record.id), _MAX_EXPANSION * len(body), record.to_stored)
-        if expected_version is None:
-            version = secrets.randbits(48)  # so that a record that is created again never has its old version
-            self._execute(record, _INSERT, record.collection, record.id, record.owner, version, body)
-            return Version(version)
-        known = expected_version.value
-        self._execute(record, _UPDATE, record.owner, body, record.collection, record.id, known)
-        return Version(int(str(known)) + 1)
+        return self._database.write(make_record_write(record, expected_version))
 
     def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
         """Delete a record that has the expected version."""
-        self._execute(record_id, _DELETE, kind.collection, record_id, expected_version.value)
+        values = kind.collection, record_id, expected_version.value
+        self._database.write(lambda connection: _execute(connection, record_id, _DELETE, values))
 
     def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
         """Return the records of a kind, of all owners, by id, those after an id."""
@@ -142,12 +135,28 @@ class SqliteRecords:
         rows = self._database.read(_LIST, (kind.collection, owner, after, limit))
         return skip_unreadable((key, partial(kind.from_stored_json, key, body)) for key, body in rows)
 
-    def _execute(self, record: Record | str, statement: str, *values: object) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            if connection.execute(statement, values).rowcount != 1:
-                raise VersionConflict(f"record {record if isinstance(record, str) else record.id}")
-            if not isinstance(record, str) and record.expire_at is not None:
-                expiring = to_microseconds(record.expire_at), record.collection, record.id
-                connection.execute(_PUT_EXPIRING, expiring)
 
-        self._database.write(work)
+def make_record_write(record: Record, expected_version: Version | None) -> Callable[[sqlite3.Connection], Version]:
+    """Return what writes a record in a transaction, and returns its new version. Raises InvalidInput if too large."""
+    body = record.to_stored_json()
+    require_document_fits((record.collection, record.id), _MAX_EXPANSION * len(body), record.to_stored)
+    key = record.collection, record.id
+    if expected_version is None:
+        version = secrets.randbits(48)  # so that a record that is created again never has its old version
+        statement, values = _INSERT, (*key, record.owner, version, body)
+    else:
+        version = int(str(expected_version.value)) + 1
+        statement, values = _UPDATE, (record.owner, body, *key, expected_version.value)
+
+    def work(connection: sqlite3.Connection) -> Version:
+        _execute(connection, record.id, statement, values)
+        if record.expire_at is not None:
+            connection.execute(_PUT_EXPIRING, (to_microseconds(record.expire_at), *key))
+        return Version(version)
+
+    return work
+
+
+def _execute(connection: sqlite3.Connection, record_id: str, statement: str, values: Sequence[object]) -> None:
+    if connection.execute(statement, values).rowcount != 1:
+        raise VersionConflict(f"record {record_id}")

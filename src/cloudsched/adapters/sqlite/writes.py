@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from cloudsched.adapters.sqlite.records import make_record_write
 from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
@@ -19,7 +20,7 @@ from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from cloudsched.adapters.sqlite.database import Row
     from cloudsched.domain.documents.execution import Execution
@@ -41,6 +42,7 @@ class CommitWriter:
     executions: Sequence[Row]
     others: dict[str, list[Row]]
     """The rows of all else, by the statement that writes them."""
+    records: Sequence[Callable[[sqlite3.Connection], object]]
     linked_store: Any
     """Writes the document that the commit links to its task."""
 
@@ -93,7 +95,8 @@ class CommitWriter:
             ],
             _PUT_EXPIRING: expiring,
         }
-        return cls(commit, tasks, executions, others, linked_store)
+        record_writes = [make_record_write(*each) for each in commit.records]
+        return cls(commit, tasks, executions, others, record_writes, linked_store)
 
     def write(self, connection: sqlite3.Connection) -> list[int]:
         """Write all of it, and return the new versions of its tasks. Raises VersionConflict."""
@@ -101,11 +104,12 @@ class CommitWriter:
         versions = [_write_task(connection, each) for each in self.tasks]
         if commit.linked is not None:
             self.linked_store.write(connection, commit.linked)
+        for write_record in self.records:
+            write_record(connection)
         for each in (commit, *commit.others):
             if each.kept_record is not None:
                 _keep_record(connection, each.task.id, each.kept_record)
-        if commit.unchanged:
-            _require_unchanged(connection, commit.unchanged)
+        _require_unchanged(connection, commit.unchanged)
         if commit.delivered is not None:
             _mark_delivered(connection, commit.delivered)
 

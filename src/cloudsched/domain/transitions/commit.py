@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution, Message, Run
     from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.record import Record
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.features.fields import OfferEntry
@@ -116,6 +117,8 @@ class Commit(TaskWrite):
 
     messages: Sequence[Message] = ()
     """Messages that are created or overwritten."""
+    records: Sequence[tuple[Record, Version | None]] = ()
+    """Records to write, each with the version that was read. None means that it must not exist."""
     linked: LinkedWrite | None = None
     """A document of a feature that is written only if it still has the version that was read."""
     entries: Sequence[JournalEntry] = ()
@@ -154,7 +157,7 @@ class Commit(TaskWrite):
 
         Deleted journal entries are not counted. Without `new_tasks`, neither are tasks that it creates.
         """
-        writes = len(self.messages) + len(self.entries)
+        writes = len(self.messages) + len(self.records) + len(self.entries)
         deletes = 0
         for each in (self, *self.others):
             if each.base is None and not new_tasks:

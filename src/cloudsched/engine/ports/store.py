@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Store(Protocol):
-    """Stores tasks, offers, executions and journals. A commit writes locks and messages as well.
+    """Stores tasks, offers, executions and journals. A commit writes locks, messages and records as well.
 
     * A `commit` is atomic: either all of it is stored, and survives the loss of any process, or nothing is.
     * A `commit` takes effect only if the task still has the version that was read. Of any number of callers that
@@ -87,7 +87,7 @@ class Store(Protocol):
         """Write a commit atomically, and return its task with the version that it has now.
 
         Raises:
-            VersionConflict: A task or the lock has another version by now, no longer exists, or exists although it must
+            VersionConflict: A task, a record or the lock has another version by now, no longer exists, or exists although it must
                 not, or the record that was delivered no longer exists.
         """
         ...

@@ -21,13 +21,14 @@ from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import StepRecord
+    from cloudsched.domain.documents.record import Record
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.commit import Commit
+    from cloudsched.domain.transitions.commit import Commit, Version
     from cloudsched.engine.authority import Authority
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
@@ -121,10 +122,18 @@ class ManualRuns:
         decide = partial(self._decide_retry, execution_id, from_step, by)
         return self.start(task_id, Action.RETRIED, decide, by, mark=mark)
 
-    def resend(self, task: Task, correct: Callable[[], None], mark: RequestMark | None, *, by: Authority) -> Task:
-        """Send a delivery that has ended unsent once more, once for each mark. `correct` is called before that.
+    def resend(
+        self,
+        task: Task,
+        correct: Callable[[], Sequence[tuple[Record, Version | None]]],
+        mark: RequestMark | None,
+        *,
+        by: Authority,
+    ) -> Task:
+        """Send a delivery that has ended unsent once more, once for each mark, and write what `correct` returns.
 
-        The caller has checked that it may. Raises NotAllowed, or what `correct` raises.
+        Of several at once, one does both. The caller has checked that it may. Raises NotAllowed, or what `correct`
+        raises.
         """
 
         def decide(task: Task, now: datetime) -> Commit:
@@ -135,10 +144,10 @@ class ManualRuns:
             if task.history and now - task.history[-1].at < _BETWEEN_RESENDS:
                 raise NotAllowed("send again", "just sent again", "Try it again in a minute.")
             decided = self._decide_retry(None, None, OWN_CODE, task, now)
-            correct()
+            records = correct()
             if task.delivery is not None:
                 self._child_tasks.note_undelivered(task, task.delivery, is_over=True)
-            return decided
+            return decided.having(records=records)
 
         own = replace(OWN_CODE, sender=by.actor, is_valid=by.is_valid)
         return self.start(task.id, Action.RETRIED, decide, own, mark=mark)

@@ -29,9 +29,11 @@ from cloudsched.web.api.parse import read_body, validate_model
 from cloudsched.web.api.responses import json_response, person_response, task_response
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.person import Person
+    from collections.abc import Sequence
+
+    from cloudsched.domain.documents.record import Record
     from cloudsched.domain.transitions.commit import Version
-    from cloudsched.people.people import PersonCorrection, SavedPerson
+    from cloudsched.people.people import SavedPerson
 
 
 @operation("GET", "/v1/people/{owner}", "People", success_statuses=(200, 304), response_schema="Person")
@@ -161,9 +163,7 @@ def resend_delivery(call: ApiCall, body: bodies.ResendRequest) -> Response:
         validate_model(PersonPatch, {"email": {"address": address, "verified": True}}) if address is not None else None
     )
 
-    corrections: list[PersonCorrection] = []
-
-    def correct() -> list[tuple[Person, Version]]:
+    def correct() -> Sequence[tuple[Record, Version | None]]:
         wiring = _wiring(call)
         found = wiring.recipients.find_for(task.owner, delivery)
         reason = say_not_set_up(delivery.channel) if delivery.channel not in wiring.senders else ""
@@ -171,16 +171,13 @@ def resend_delivery(call: ApiCall, body: bodies.ResendRequest) -> Response:
             reason = found.reason
         if reason:
             raise NotAllowed("send again", "undeliverable now", reason)
-        corrections[:] = []
-        if patch is not None:
-            proven = _find_proven_address(call, task.owner)
-            corrections.append(wiring.people.correct(task.owner, patch, by=by, proven_address=proven))
-        return [(each.after, each.version) for each in corrections]
+        if patch is None:
+            return ()
+        proven = _find_proven_address(call, task.owner)
+        return wiring.people.correct(task.owner, patch, by=by, proven_address=proven)
 
     mark = mark_change(call, "resend", body.to_wire())
     sent = container.scheduler.manual_runs.resend(task, correct, mark, by=by)
-    for each in corrections:
-        _wiring(call).people.note_verified(each.before, each.after, by)
     return json_response(report_delivery(container.store, sent).to_wire())
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from copy import copy
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -30,9 +32,11 @@ from cloudsched.people.reach import with_verified_webhook
 from cloudsched.people.webhook_secrets import WebhookSecrets
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.record import Record
     from cloudsched.domain.transitions.commit import Version
     from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.store import Store
 
 
@@ -42,15 +46,6 @@ class SavedPerson(NamedTuple):
     person: Person
     is_new: bool = False
     webhook_secret: str | None = None
-
-
-class PersonCorrection(NamedTuple):
-    """A change of a person that a commit writes together with what follows from it."""
-
-    before: Person
-    after: Person
-    version: Version
-    """That of the person before it."""
 
 
 S = TypeVar("S", PersonSpec, PersonPatch)
@@ -172,12 +167,22 @@ class People:
 
         def merge(current: Person | None) -> PersonSpec:
             if current is None:
-                raise _unknown_person(owner)
+                raise NotFound("person", owner, "Store them first, with PUT or put_person.")
             return patch.apply_to(current)
 
         if "email" not in patch.model_fields_set:
             proven_address = None  # the token says nothing of an address that stays
         return self._write(owner, merge, by, proven_address, check)
+
+    def correct(
+        self, owner: str, patch: PersonPatch, *, by: Authority, proven_address: str | None
+    ) -> Sequence[tuple[Record, Version | None]]:
+        """Return what `change` would write, with the note of it, for a commit that writes it. Raises as that does."""
+        people, writes = copy(self), list[tuple[Record, Version | None]]()
+        reads = {name: getattr(self._records, name) for name in ("load", "list_all")}
+        people._records = cast("RecordStore", SimpleNamespace(**reads, write=lambda *each: writes.append(each)))  # noqa: SLF001 - its own
+        people.change(owner, patch, by=by, proven_address=proven_address)
+        return writes
 
     def _require_allowed(self, owner: str, webhook: WebhookContact | None, by: Authority) -> None:
         by.require_owner(owner)
@@ -197,16 +202,29 @@ class People:
         An address and a webhook stay verified as long as they are the same. Users may not say that either
         is verified. A change that changes nothing is not written or checked: it may be a repetition.
         """
+        may_verify = not by.is_user
         saved: SavedPerson | None = None
         before: Person | None = None
 
         def write(current: Person | None) -> Person:
             nonlocal saved, before
             before = current
+            spec = decide(current)
+            fields = {name: getattr(spec, name) for name in PersonSpec.model_fields}
+            fields["email"] = _decide_email(
+                spec.email,
+                current,
+                may_verify=may_verify,
+                proven_address=proven_address,
+            )
+            fields["webhook"] = _decide_webhook(spec.webhook, current, may_verify=may_verify)
+            for chat in ("telegram", "slack"):
+                known_chat = None if current is None else getattr(current, chat)
+                fields[chat] = _decide_chat(chat, fields[chat], known_chat, may_verify=may_verify)
+
             now = self._clock.now()
             known = current or Person(id=owner, owner=owner, created_at=now, updated_at=now)
-            verified = _decide_contacts(decide(current), current, by, proven_address)
-            person = known.model_copy(update=verified)
+            person = known.model_copy(update=fields)
             if current is not None and person == current:
                 saved = SavedPerson(current)
                 return current
@@ -219,24 +237,10 @@ class People:
 
         after = change_record(self._records, Person, owner, write)
         assert saved is not None  # noqa: S101 - it was written
-        self.note_verified(before, after, by)
-        return saved
-
-    def correct(self, owner: str, patch: PersonPatch, *, by: Authority, proven_address: str | None) -> PersonCorrection:
-        """Return the change of a person's address, for a commit that writes it. Raises as `change` does."""
-        by.require_owner(owner)
-        stored = self._records.load(Person, owner)
-        if stored is None:
-            raise _unknown_person(owner)
-        fields = _decide_contacts(patch.apply_to(stored.record), stored.record, by, proven_address)
-        after = stored.record.model_copy(update={**fields, "updated_at": self._clock.now()})
-        return PersonCorrection(stored.record, after, stored.version)
-
-    def note_verified(self, before: Person | None, after: Person, by: Authority) -> None:
-        """Note that somebody who may do so has verified contacts."""
-        if not by.is_user and (fields := tuple(_list_verified(before, after))):
+        if may_verify and (fields := tuple(_list_verified(before, after))):
             entry = HistoryEntry(at=self._clock.now(), action=Action.CONTACT_VERIFIED, by=by.actor, fields=fields)
-            note_act(self._records, entry, owner=after.owner)
+            note_act(self._records, entry, owner=owner)
+        return saved
 
     def _with_zone_revision(self, person: Person, current: Person | None, by: Authority) -> Person:
         """Return a person with the revision of their zone. If it changes, first create the task that follows it.
@@ -302,24 +306,6 @@ def _refuse_removal(owner: str, spec: PersonSpec, removed: Sequence[str]) -> Inv
     first, *others = removed
     problem = "is stored, and would be removed"
     return join_faults([InvalidInput(first, problem, hint), *(InvalidInput(name, problem) for name in others)])
-
-
-def _unknown_person(owner: str) -> NotFound:
-    return NotFound("person", owner, "Store them first, with PUT or put_person.")
-
-
-def _decide_contacts(
-    spec: PersonSpec, current: Person | None, by: Authority, proven_address: str | None
-) -> dict[str, Any]:
-    """Return the fields to store, of which users may not say that a contact is verified."""
-    may_verify = not by.is_user
-    fields = {name: getattr(spec, name) for name in PersonSpec.model_fields}
-    fields["email"] = _decide_email(spec.email, current, may_verify=may_verify, proven_address=proven_address)
-    fields["webhook"] = _decide_webhook(spec.webhook, current, may_verify=may_verify)
-    for chat in ("telegram", "slack"):
-        known = None if current is None else getattr(current, chat)
-        fields[chat] = _decide_chat(chat, fields[chat], known, may_verify=may_verify)
-    return fields
 
 
 def _decide_email(

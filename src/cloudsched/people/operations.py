@@ -31,8 +31,7 @@ from cloudsched.web.api.responses import json_response, person_response, task_re
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cloudsched.domain.documents.record import Record
-    from cloudsched.domain.transitions.commit import Version
+    from cloudsched.domain.transitions.commit import RecordWrite
     from cloudsched.people.people import SavedPerson
 
 
@@ -163,7 +162,7 @@ def resend_delivery(call: ApiCall, body: bodies.ResendRequest) -> Response:
         validate_model(PersonPatch, {"email": {"address": address, "verified": True}}) if address is not None else None
     )
 
-    def correct() -> Sequence[tuple[Record, Version | None]]:
+    def correct() -> Sequence[RecordWrite]:
         wiring = _wiring(call)
         found = wiring.recipients.find_for(task.owner, delivery)
         reason = say_not_set_up(delivery.channel) if delivery.channel not in wiring.senders else ""

@@ -32,8 +32,7 @@ from cloudsched.people.reach import with_verified_webhook
 from cloudsched.people.webhook_secrets import WebhookSecrets
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.record import Record
-    from cloudsched.domain.transitions.commit import Version
+    from cloudsched.domain.transitions.commit import RecordWrite
     from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
@@ -176,9 +175,10 @@ class People:
 
     def correct(
         self, owner: str, patch: PersonPatch, *, by: Authority, proven_address: str | None
-    ) -> Sequence[tuple[Record, Version | None]]:
+    ) -> Sequence[RecordWrite]:
         """Return what `change` would write, with the note of it, for a commit that writes it. Raises as that does."""
-        people, writes = copy(self), list[tuple[Record, Version | None]]()
+        people = copy(self)
+        writes: list[RecordWrite] = []
         reads = {name: getattr(self._records, name) for name in ("load", "list_all")}
         people._records = cast("RecordStore", SimpleNamespace(**reads, write=lambda *each: writes.append(each)))  # noqa: SLF001 - its own
         people.change(owner, patch, by=by, proven_address=proven_address)

@@ -8,7 +8,7 @@ store takes it whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +30,10 @@ class Version:
     """
 
     value: object
+
+
+RecordWrite: TypeAlias = "tuple[Record, Version | None]"
+"""A record to write, and the version that was read. None means that it must not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +121,7 @@ class Commit(TaskWrite):
 
     messages: Sequence[Message] = ()
     """Messages that are created or overwritten."""
-    records: Sequence[tuple[Record, Version | None]] = ()
-    """Records to write, each with the version that was read. None means that it must not exist."""
+    records: Sequence[RecordWrite] = ()
     linked: LinkedWrite | None = None
     """A document of a feature that is written only if it still has the version that was read."""
     entries: Sequence[JournalEntry] = ()

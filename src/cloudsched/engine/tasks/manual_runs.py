@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import StepRecord
-    from cloudsched.domain.documents.record import Record
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.commit import Commit, Version
+    from cloudsched.domain.transitions.commit import Commit, RecordWrite
     from cloudsched.engine.authority import Authority
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
@@ -125,7 +124,7 @@ class ManualRuns:
     def resend(
         self,
         task: Task,
-        correct: Callable[[], Sequence[tuple[Record, Version | None]]],
+        correct: Callable[[], Sequence[RecordWrite]],
         mark: RequestMark | None,
         *,
         by: Authority,

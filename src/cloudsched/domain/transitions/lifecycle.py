@@ -342,7 +342,6 @@ def resume(task: Task, now: datetime, *, since: datetime | None = None, by: Even
     resumed = resume_plan(task, since or (now if hold is None else hold.at))
     following = resumed.next_execution_time
     require_future(task, following)
-    runs = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
     passed = now - timedelta(microseconds=1)
     is_answered = is_paused_by_failures(task)  # whoever resumes it has seen to them; another pause has mended nothing
     active = with_changes(
@@ -351,7 +350,6 @@ def resume(task: Task, now: datetime, *, since: datetime | None = None, by: Even
         status=_S.ACTIVE,
         message=f"Resumed{name_author(task, by)}.",
         planned_to=max(passed, task.planned_to) if task.planned_to and following is None else task.planned_to,
-        runs=runs,
         consecutive_failures=0 if is_answered else task.consecutive_failures,
         failing_since=None if is_answered else task.failing_since,
         paused_by=None,

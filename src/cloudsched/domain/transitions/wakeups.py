@@ -61,12 +61,19 @@ def _next_start(task: Task) -> datetime | None:
 
 def _waits_until(task: Task, run: Run) -> datetime | None:
     """Return when the executor wakes for a run without a lease, or None if it waits for a worker for ever."""
-    return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else run.due_at
+    return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else startable_since(task, run)
+
+
+def startable_since(task: Task, run: Run) -> datetime:
+    """Return when a run could start: when it is due, or at the end of a pause that held it back then."""
+    return max(run.due_at, task.status_changed_at)
 
 
 def offer_expiry(task: Task, run: Run) -> datetime | None:
     """Return when a run that waits for a worker expires, or None if it may wait for ever."""
-    return add_duration(run.due_at, task.expiration) if task.expiration and run.started_at is None else None
+    if not task.expiration or run.started_at is not None:
+        return None
+    return add_duration(startable_since(task, run), task.expiration)
 
 
 def lease_expiries(task: Task) -> tuple[Dispatch, ...]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, WaitingFor
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.domain.transitions.wakeups import startable_since
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import TaskWrite
@@ -83,7 +84,7 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
             level=logging.INFO if run.resumed_from is None else logging.DEBUG,
             executionId=run.execution_id,
             attempt=run.attempt,
-            latenessSeconds=max(0.0, (run.lease.started_at - run.due_at).total_seconds()),
+            latenessSeconds=max(0.0, (run.lease.started_at - startable_since(task, run)).total_seconds()),
             **worker,  # type: ignore[arg-type]  # a field, not one of the line's own parts
         )
     elif run.waiting_for is WaitingFor.WORKER and (before is None or before.waiting_for is not WaitingFor.WORKER):

@@ -61,7 +61,7 @@ def _next_start(task: Task) -> datetime | None:
 
 def _waits_until(task: Task, run: Run) -> datetime | None:
     """Return when the executor wakes for a run without a lease, or None if it waits for a worker for ever."""
-    return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else startable_since(task, run)
+    return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else run.due_at
 
 
 def startable_since(task: Task, run: Run) -> datetime:

@@ -87,8 +87,8 @@ class Store(Protocol):
         """Write a commit atomically, and return its task with the version that it has now.
 
         Raises:
-            VersionConflict: A task, a record or the lock has another version by now, no longer exists, or exists although
-                it must not, or the record that was delivered no longer exists.
+            VersionConflict: A task, a record or the lock has another version by now, no longer exists, or exists
+                although it must not, or the record that was delivered no longer exists.
         """
         ...
 

@@ -19,7 +19,7 @@ PAUSED: dict[str, Any] = {"needs": [{"cause": "QUEUE_PAUSED"}, *LATE["needs"]]}
     ("counts", "said"),
     [
         (None, "Whether anything needs you is not known"),
-        ({"needs": [], "hours": [{"start": "2027-01-01T09:00:00Z", "ran": 0, "failed": 0}]}, "Nothing needs you."),
+        ({"needs": []}, "Nothing needs you."),
     ],
 )
 def test_without_counts_there_is_no_all_clear(counts: dict[str, Any] | None, said: str) -> None:
@@ -45,7 +45,7 @@ def test_store_queue_and_sweep_are_each_said_to_be_well_or_not(
     health: dict[str, Any], counts: dict[str, Any], words: list[str]
 ) -> None:
     """Whatever is not well has the shape and colour of failures."""
-    rows = build_health(health, counts, visit())
+    rows = [*build_health(health, counts, visit())]
     assert [part for part, _, _ in rows] == ["Store", "Queue", "Sweep"]
     for (_, status, _), word in zip(rows, words, strict=True):
         assert status.word.startswith(word)
@@ -55,11 +55,11 @@ def test_store_queue_and_sweep_are_each_said_to_be_well_or_not(
 def test_threads_that_cannot_work_and_handlers_that_hang_are_named() -> None:
     """A process that is not ready says nothing of its store."""
     told = {"circuits": {}, "faults": {"cloudsched-sweep": "has failed once: MemoryError"}, "problem": "It goes on."}
-    rows = build_health(told, {"sweep": SWEEP}, visit())
+    rows = [*build_health(told, {"sweep": SWEEP}, visit())]
     assert [part for part, _, _ in rows] == ["Queue", "Sweep", "Process"]
     assert "cloudsched-sweep has failed once: MemoryError" in rows[-1][2]
     hanging = "16 handlers hang: 'fetch' (16), since 2026-07-01 09:00:00 UTC"
-    rows = build_health({"circuits": {}, "hanging": hanging}, {"sweep": SWEEP}, visit())
+    rows = [*build_health({"circuits": {}, "hanging": hanging}, {"sweep": SWEEP}, visit())]
     assert rows[-1][0] == "Handlers"
     assert hanging in rows[-1][2]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import random
 import re
+from collections import Counter
 from typing import Final
 
 import pytest
@@ -14,7 +15,7 @@ from tests.mixed_runs import live, make_mixed_app
 from cloudsched import App
 
 NUMBER: Final = re.compile(r'<a class="number" href="\./([^"]+)">.*?</svg>([^<]*?)</a>', re.DOTALL)
-OF_HOME: Final = re.compile(r'<a href="\./((?:tasks\?status|runs)[^"]+)">(.*?)</a>', re.DOTALL)
+OF_TASKS: Final = re.compile(r'<a href="\./(tasks\?status[^"]+)">(.*?)</a>', re.DOTALL)
 BAR: Final = re.compile(r'<a href="([^"]+)" class="b"[^>]*><title>\S+\s\S+ ([^<]*)</title>')
 
 
@@ -41,10 +42,11 @@ def count_listed(pages: Pages, link: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_numbers_of_home_are_those_of_their_lists(pages: Pages, seed: int) -> None:
-    """Of each status of tasks, and of what ran, failed and was skipped in the last hours."""
+    """Of each status of tasks, and of what ran and failed in the last hours. The list's page says the number, too."""
     live(pages.sim, random.Random(seed))  # noqa: S311 - the same tasks in each run
     pages.sim.app.container.many_tasks.overview.forget()
-    numbers = OF_HOME.findall(pages.read("/"))
+    home = pages.read("/")
+    numbers = [*OF_TASKS.findall(home), *NUMBER.findall(home)]
     assert len(numbers) > 4, "hardly anything was tried"
     for link, words in numbers:
         number = int(re.sub(r"<[^>]+>|\D", "", words))
@@ -52,6 +54,18 @@ def test_the_numbers_of_home_are_those_of_their_lists(pages: Pages, seed: int) -
             assert sum(count_listed(pages, link).values()) == number, link
         else:
             assert len(pages.rows(f"/{html.unescape(link)}")) == number, link
+        assert re.search(rf"\b{number} ", pages.text("/" + html.unescape(link))), link
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_runs_of_usage_are_those_of_the_list_that_started(pages: Pages, seed: int) -> None:
+    """Those of all handlers and of each owner, calls included: the page, its rows, and the list of runs agree."""
+    live(pages.sim, random.Random(seed))  # noqa: S311 - the same tasks in each run
+    started = [each["handler"] for each in pages.rows("/runs?calls=true") if each["startedAt"] and each["finishedAt"]]
+    assert len(started) > 9, "hardly anything was tried"
+    assert f"{len(started):,} runs, " in pages.text("/usage")
+    used = {each["name"]: int(each["executions"]) for each in pages.rows("/usage?by=handler")}
+    assert {name: number for name, number in used.items() if number} == Counter(started)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+from cloudsched.dashboard.charts import read_parts
 from cloudsched.dashboard.status import Status, explain_unregistered, find_unregistered, show_need
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_notes
 from cloudsched.dashboard.words import only_if, write_count
-from cloudsched.domain.documents.run_counts import RunOutcome
-from cloudsched.domain.documents.task import NeedCause, TaskStatus
+from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.explanation.findings import SEEMS_DEAD
 from cloudsched.errors import CloudschedError
 
@@ -34,12 +34,8 @@ def fetch_health(api: Api) -> Json:
         return {**(api.find("/health") or {}), "problem": str(error)}
 
 
-def build_health(health: Json, counts: Json, visit: Visit) -> list[tuple[str, Status, str]]:
-    """Return the parts of the service, each with its state and more about it."""
-    return [*_list_parts(health, counts, visit)]
-
-
-def _list_parts(health: Json, counts: Json, visit: Visit) -> Iterator[tuple[str, Status, str]]:
+def build_health(health: Json, counts: Json, visit: Visit) -> Iterator[tuple[str, Status, str]]:
+    """Yield the parts of the service, each with its state and more about it."""
     faults = health.get("faults")
     if not faults:  # with them the process is not ready, and its store may answer or not
         problem = health.get("problem", "" if health else "This page may be older than it looks.")
@@ -84,7 +80,6 @@ def _say(well: str = "", *, bad: object = "") -> Status:
 
 _LISTED: Final = 5
 _AHEAD: Final = timedelta(days=1)
-_RAN: Final = {RunOutcome.RAN: "succeeded", RunOutcome.FAILED: "failed"}
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -122,32 +117,20 @@ def build(answer: Json, visit: Visit) -> Json:
         said = "Whether anything needs you is not known: the counts are missing."
     elif needs:
         said = write_count(len(needs), "thing needs you.", "things need you.")
+    hours = [{**each, "skipped": 0} for each in counts.get("hours", ())]  # what was skipped may be of later hours
     following = next((each for each in coming if not each["inVain"]), None)
     soon = following and visit.moment(following["utc"]).relative
     return {
         "said": said,
         "sentence": said + only_if(soon, f" Next: {following and following['title']}, {soon}."),
         "needs": [{**each, "look": show_need(each["cause"])} for each in needs],
-        "since": counts["hours"][0]["start"] if counts else "",
-        "ran": [*_list_ran(counts.get("hours", ()))],
-        "numbers": [*_list_numbers(counts)],
+        "ran": [(each.start, [*each.list_numbers(visit)]) for each in read_parts({"ran": hours}, bool)],
+        "numbers": [
+            (status, count, f"tasks?{urlencode({'status': status, 'calls': 'true'})}")
+            for status, count in counts.get("tasks", {}).items()
+            if count["value"]
+        ],
         "next": coming,
         "restorable": answer["restorable"],
         "health": build_health(answer["health"], counts, visit),
     }
-
-
-def _list_ran(hours: list[Json]) -> Iterator[tuple[str, str]]:
-    """Yield what the runs of the last hours came to, each with the list of these."""
-    for outcome, word in _RAN.items():
-        if count := sum(each[outcome.lower()] for each in hours):
-            bounds = {"from": hours[0]["start"], "until": hours[-1]["end"]}
-            yield write_count(count, word, word), f"runs?{urlencode({**bounds, 'outcome': outcome.value})}"
-
-
-def _list_numbers(counts: Json) -> Iterator[tuple[str, Json, str]]:
-    """Yield the statuses that any task has, with the number and the list of these, calls included."""
-    for status in TaskStatus:
-        count = counts.get("tasks", {}).get(status)
-        if count and count["value"]:
-            yield status, count, f"tasks?{urlencode({'status': status.value, 'calls': 'true'})}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -12,7 +13,6 @@ from cloudsched.domain.documents.execution import (
     NOT_RUN_STATUSES,
     Execution,
     ExecutionStatus,
-    Trigger,
 )
 from cloudsched.domain.responses.count import Count
 
@@ -63,7 +63,7 @@ class PartLength(StrEnum):
 _NONE: Final = Count(value=0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so vars() has its numbers
 class RunCounts:
     """The numbers of runs that have ended, in a part of the time."""
 
@@ -79,13 +79,7 @@ class RunCounts:
     """Those that started more than `LATE` after they were due. They are among those that ran or failed."""
 
     def __add__(self, other: RunCounts) -> RunCounts:
-        return RunCounts(
-            self.ran + other.ran,
-            self.failed + other.failed,
-            self.skipped + other.skipped,
-            self.calls + other.calls,
-            self.late + other.late,
-        )
+        return RunCounts(*map(operator.add, vars(self).values(), vars(other).values()))
 
 
 def is_late(due_at: datetime, at: datetime) -> bool:
@@ -115,11 +109,7 @@ def count_occurrences(execution: Execution) -> Count:
 
 def has_started_late(execution: Execution) -> bool:
     """Return whether a run of a schedule ran or failed, and started more than `LATE` after it was due."""
-    if execution.trigger is not Trigger.SCHEDULE or execution.started_at is None:
-        return False
-    if execution.started_at - execution.scheduled_for <= LATE:
-        return False
-    return classify_run(execution) in {CountedAs.RAN, CountedAs.FAILED}
+    return (execution.lateness or LATE) > LATE and classify_run(execution) in {CountedAs.RAN, CountedAs.FAILED}
 
 
 def count_runs(executions: Iterable[Execution]) -> RunCounts:

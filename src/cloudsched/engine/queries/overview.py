@@ -196,15 +196,7 @@ def count_by_time(
 
 def _to_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> tuple[PartCounts, ...]:
     return tuple(
-        PartCounts(
-            start=start,
-            end=end,
-            ran=each.ran,
-            failed=each.failed,
-            skipped=each.skipped,
-            calls=each.calls,
-            late=each.late,
-        )
+        PartCounts(start=start, end=end, **vars(each))
         for (start, end), each in zip(itertools.pairwise(edges), counts, strict=True)
     )
 

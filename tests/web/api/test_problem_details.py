@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic.alias_generators import to_snake
+from pydantic.alias_generators import to_camel, to_snake
 from tests import greeting_app
 from tests.harness import free_port
 from tests.web.callers import GREETING, SECOND, open_api, open_roles
@@ -21,6 +21,7 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
+from cloudsched.web.api.operations import OPERATIONS
 
 
 def pointers(problem: dict[str, Any]) -> set[str]:
@@ -366,3 +367,23 @@ def test_a_request_for_an_unreadable_document_is_answered_plainly(  # noqa: PLR0
     assert told
     assert not any(each.exc_info for each in told)
     assert SECRET not in caplog.text
+
+
+def test_a_refusal_offers_nothing_that_it_refuses(call: Call) -> None:
+    """Each example and each choice that is named for a parameter of an address is taken there."""
+    offered = set()
+    for operation in OPERATIONS:
+        fields = operation.query.model_fields.items() if operation.query and operation.method == "GET" else ()
+        for name, field in ((field.alias or to_camel(name), field) for name, field in fields):
+            path = re.sub(r"\{.*?\}", "x", operation.path)
+            problem = call("GET", path, query_string={name: "!"}).json
+            told = [
+                f"{each['detail']} {each.get('hint')}"
+                for each in problem.get("errors", ())
+                if each["parameter"] == name
+            ]
+            for example in re.findall(r"such as ([^\s,]+)\b|'(\w+)'", "".join(told)):
+                again = call("GET", path, query_string={name: "".join(example)}).json
+                assert name not in [each["parameter"] for each in again.get("errors", ())], (field, told)
+                offered.add(name)
+    assert {"minLateness", "month", "label", "trouble"} <= offered, "hardly anything was tried"

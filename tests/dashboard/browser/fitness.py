@@ -26,7 +26,7 @@ Beside these, what a change of the width shows or gives another colour is tried 
 """
 BEYOND: Final = """() => document.documentElement.scrollWidth <= innerWidth ? []
     : [...document.querySelectorAll('body *')]
-    .filter(each => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest('pre, .views'))
+    .filter(each => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest('pre'))
     .map(each => each.outerHTML.slice(0, 200))"""
 """What stands out of a page that scrolls sideways."""
 OVER: Final = """() => [...document.querySelectorAll('.panel')]

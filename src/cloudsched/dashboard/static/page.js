@@ -17,7 +17,16 @@ addEventListener("pageshow", () => {
   clearTimeout(busy);
   setBusy(false);
 });
-document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+// What is cut is whole under the pointer.
+function nameCut() {
+  for (const each of document.querySelectorAll(".cut tbody :is(th > a, small), .two, .lines, .tag, .wf a")) {
+    const isCut = each.scrollHeight > each.clientHeight || each.scrollWidth > each.clientWidth;
+    if (isCut) each.title = each.textContent.trim().replace(/\s+/g, " ");
+  }
+}
+document.addEventListener("shown", nameCut);
+addEventListener("resize", nameCut);
+nameCut();
 takeKeys();
 preview();
 followLinks();

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import execution_path, task_path
+from cloudsched.dashboard.filters import OWNER, show_filters
 from cloudsched.dashboard.forms.fields import Again, Submitted, describe_problem
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -114,4 +115,4 @@ def build(answer: Json, visit: Visit) -> Json:
         filter(None, found), key=lambda each: (each["until"] is None, parse_instant(each["until"] or each["since"]))
     )
     count = {"value": len(rows), "atLeast": answer["isCut"]}
-    return {**answer, "title": "Decisions", "rows": rows, "count": count, "owner": visit.query.get("owner", "")}
+    return {**answer, "title": "Decisions", "rows": rows, "count": count, "filters": show_filters(visit, (OWNER,))}

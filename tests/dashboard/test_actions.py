@@ -167,7 +167,7 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     page = pages.text(f"/actions/{undone}")
     assert f"Changed {concerned} tasks" in page
     assert re.search(rf"Pause again {numbers['active']} tasks?…", page)
-    assert f"{marked} tasks of these cannot be taken back here" in page
+    assert f"Of these, {marked} tasks cannot be taken back here" in page
     assert {each.id: each.status for each in list_tasks(pages) if each.id in before} == before
 
 

@@ -22,12 +22,8 @@ _TIMES: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
     "day": ("day", date.fromisoformat, "2027-03-24"),
     "week": ("day", date.fromisoformat, "2027-03-24"),
     "month": ("month", lambda text: date.fromisoformat(f"{text}-01"), "2027-03"),
-    **dict.fromkeys(
-        ("from", "until"),
-        ("time", lambda text: datetime.fromisoformat(text).year not in {1, 9999} or None, "2027-03-27T09:00"),
-    ),
 }
-"""What the parameters of addresses say about times: what each is, how it is read, and an example."""
+"""What the parameters of addresses say about days and zones: what each is, how it is read, and an example."""
 OF_ANY: Final = ("tz", "done")
 """The parameters of the address of any view: the time zone, and the message after a form."""
 _LONGEST: Final = 40

@@ -20,9 +20,9 @@ PARAMETERS: Final = name_parameters(CHANGES)
 _DEPLOYED: Final = "DEPLOYED"
 
 
-def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
+def list_rows(visit: Visit) -> tuple[str, dict[str, str]]:
     """Return the list of the API that the view shows a page of, and its filters."""
-    return "/v1/audit", {**read_filters(visit, CHANGES)}
+    return "/v1/audit", read_filters(visit, CHANGES)
 
 
 def fetch(api: Api, visit: Visit) -> Json:

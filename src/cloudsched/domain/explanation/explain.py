@@ -355,7 +355,7 @@ def explain_status(evidence: Evidence) -> Finding:
         until = "its owner has a budget again"
     elif not can_resume(task, lambda: evidence.now):
         until = "it has a new schedule, since its only instant is over"
-    if task.inner_pause_id is not None and (task.paused_until is not None or find_sole_hold(task) is not None):
+    if task.inner_pause_id is not None:
         until += " and the tasks that were paused meanwhile are restored"
     sentence = with_message(f"{paused}, and starts nothing until {until}", message)
     return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)

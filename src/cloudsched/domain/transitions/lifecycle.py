@@ -55,7 +55,7 @@ _S = TaskStatus
 PAUSE_HAS_ENDED: Final = "Its pause has ended."
 _PAUSED_WITH_OTHERS: Final = "It could go on, but is paused together with others."
 _ALONE: Final = {"pause_id": None, "inner_pause_id": None}
-_OF_PAUSE: Final = ("status", "message", "paused_by", "paused_until", "is_paused_as_gone", "hold", "status_changed_at")
+_OF_PAUSE: Final = ("message", "paused_by", "paused_until", "status_changed_at")
 
 ALLOWED = complete_table(
     TaskStatus,
@@ -286,7 +286,7 @@ def end_pause(task: Task, now: datetime) -> Commit:
 def _stay_paused(task: Task, now: datetime) -> Commit:
     """End what would end by itself of a task that others have paused meanwhile. What a hold left is decided first."""
     if find_sole_hold(task) is None:
-        return Commit(with_changes(task, now, paused_until=None))
+        return Commit(with_changes(task, now, paused_until=None, inner_pause_id=None))
     resumed = resume(task, now)
     if resumed.task.status is not _S.ACTIVE:
         return resumed
@@ -314,10 +314,9 @@ def end_pause_if_over(task: Task, now: datetime) -> Task:
 
 def restore(task: Task, now: datetime, *, by: EventSender | None = None) -> Commit:
     """Take back a pause of many tasks. One that this has found, and that has not ended yet, goes on."""
-    goes_on = find_sole_hold(task) is not None or (task.paused_until is not None and task.paused_until > now)
-    if goes_on and task.inner_pause_id is not None:
-        return Commit(with_changes(task, now, pause_id=task.inner_pause_id or None, inner_pause_id=None))
-    return resume(task, now, by=by)
+    if task.inner_pause_id is None:
+        return resume(task, now, by=by)
+    return Commit(with_changes(task, now, pause_id=task.inner_pause_id or None, inner_pause_id=None))
 
 
 def name_author(task: Task, by: EventSender | None) -> str:

@@ -307,8 +307,9 @@ class OverviewOperations:
     ) -> Listing[DeliveryReport]:
         """Yield the deliveries to an owner, with their results, the newest first, page by page.
 
-        Without an owner, a server gets those of all owners that have failed, the latest first, or with `unreached`
-        those that could reach nobody. `channel` is one such as ``EMAIL``, `since` and `until` say when they were made.
+        Without an owner, a server gets those of all owners that have reached nobody yet, the latest first. With
+        `unreached` there are only those for which no address could be used. `channel` is one such as ``EMAIL``, `since`
+        and `until` say when they were made.
         """
         filters: dict[str, Any] = {"owner": owner, "channel": channel, "since": since, "until": until}
         if unreached:

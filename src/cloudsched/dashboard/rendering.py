@@ -18,7 +18,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.dashboard.static_files import find_folder
 from cloudsched.dashboard.status import SHAPES, Status, show_status
 from cloudsched.dashboard.times import ShownInstant, write_took
-from cloudsched.dashboard.words import only_if, show_unseen, write_count
+from cloudsched.dashboard.words import fold_deliveries, only_if, show_unseen, write_count
 from cloudsched.features.table import FEATURES
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ TEMPLATES.filters |= FILTERS | {
     "moment": _show_moment,
     "look": _show_look,
     "count": write_count,
+    "fold": fold_deliveries,
     "dates": _hold_dates,
     "n": "{:,}".format,
     "took": write_took,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 SKIPPED_TOGETHER: Final = "Runs that were skipped together are counted when the first of them was due."
 """What a page says beside counts of what was skipped. One record may cover days."""
@@ -27,6 +27,15 @@ def add_counts(found: Iterable[int | Mapping[str, Any]]) -> Count:
 def write_count(count: int | Mapping[str, Any], one: str, many: str) -> str:
     """Return a number of items, or a `Count` of the API, such as ``at least 10,000 tasks``."""
     return read_count(count).write(one, many)
+
+
+def fold_deliveries(rows: Iterable[Mapping[str, Any]]) -> Iterable[Sequence[Mapping[str, Any]]]:
+    """Return deliveries in groups: those to one person unsent for one reason stand where the first does."""
+    groups: dict[object, list[Mapping[str, Any]]] = {}
+    for each in rows:
+        key = each["owner"], each["channel"], each["status"], each.get("reason") or each["id"]
+        groups.setdefault(key, []).append(each)
+    return groups.values()
 
 
 def split_words(name: str) -> str:

@@ -127,7 +127,7 @@ class DeliveryHandler:
         if not refusals:
             return Fail("There is nobody to send it to.")
         if all(isinstance(each, AddressGone) for each in refusals):
-            return Cancel(str(refusals[0]))
+            return Unreached(str(refusals[0]))
         return Fail(str(refusals[0]))
 
     def _retry(self, task: Task, delivery: Delivery, delayed: Sequence[DeliveryDelayed]) -> Retry:

@@ -38,14 +38,22 @@ def _name_path(kind: str, name: str) -> str:
     return f"/v1/{kind}/{quote(name, safe='')}"
 
 
+def list_rows(visit: Visit) -> tuple[str, dict[str, str]]:
+    """Return the list of the API that the page shows, and its filters."""
+    asked = read_filters(visit, DELIVERIES)
+    return "/v1/deliveries", {**asked, "owner": asked.get("owner") or visit.owner or ""}
+
+
 def fetch_deliveries(api: Api, visit: Visit) -> Json:
     """Ask the API for deliveries of the owner that the address names, or of the caller, and for their inbox."""
-    asked = read_filters(visit, DELIVERIES)
-    owner = asked.get("owner") or visit.owner or ""
+    path, asked = list_rows(visit)
+    owner = asked["owner"]
     page = visit.query.get("page")
     answer = {"owner": owner, "filters": show_filters(visit, DELIVERIES), "deliveries": None, "inbox": None}
     if asked.get("channel") != "WEB":
-        answer["deliveries"] = api.get("/v1/deliveries", **{**asked, "owner": owner}, pageSize=_LISTED, pageToken=page)
+        found = api.get(path, **asked, pageSize=_LISTED, pageToken=page)
+        count = {"value": len(found["deliveries"]), "atLeast": bool(page or found.get("nextPageToken"))}
+        answer |= {"deliveries": found, "count": count}
         page = None
     if owner:
         answer["inbox"] = api.get(f"{_name_path('inboxes', owner)}/messages", pageSize=_LISTED, pageToken=page)
@@ -58,15 +66,16 @@ def show(answer: Json, _visit: Visit) -> Json:
 
 
 def send_answer(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
-    """Send a delivery again, or mark a message as read, and answer it if it is a question."""
+    """Send deliveries again, or mark a message as read, and answer it if it is a question."""
     owner = texts.get("owner", "")
     event = texts.get("event", "")
     said = "send" if event else "read"
-    if delivery := texts.get("delivery"):
+    if unsent := texts.get("delivery", "").split():
         said = "resent"
         body = {"address": texts["address"]} if texts.get("address") else {}
-        once = {"Idempotency-Key": f"{delivery} after {texts.get('attempts')}"}
-        api.post(f"{_name_path('deliveries', delivery)}/resend", body, headers=once)
+        for each in unsent:
+            path = _name_path("deliveries", each.partition("/")[0])
+            api.post(f"{path}/resend", body, headers={"Idempotency-Key": each})  # its id, and how often it was tried
     else:
         message = _name_path("messages", texts.get("message", "")).removeprefix("/v1")
         if event:
@@ -121,7 +130,7 @@ def build_person(answer: Json, visit: Visit) -> Json:
     return {
         **answer,
         "title": answer["person"].get("name") or answer["owner"],
-        "needs": [each["sentence"] for each in counts.get("needs", ())] or [calm],
+        "needs": counts.get("needs") or [{"sentence": calm}],
         "counts": [(status, numbers[status]) for status in TaskStatus if numbers.get(status, {}).get("value")],
         "facts": [*_list_facts(answer["person"])],
         "contacts": [*_list_contacts(answer["person"], visit)],
@@ -165,6 +174,7 @@ VIEWS: Final = {
         "Deliveries",
         send_answer,
         key="d",
+        list_rows=list_rows,
         parameters=name_parameters(DELIVERIES),
     ),
     "person": View("/people/<owner>", fetch_person, build_person, "person.html", "Deliveries", send_verification),

@@ -1,7 +1,7 @@
-"""Find the people whom messages have not reached, because no address of theirs can be used.
+"""Find the people whom messages have not reached, because no address of theirs could be used.
 
-Their deliveries have ended as SUPPRESSED, and nobody has failed. Such a person is named as long as that is so, and as
-long as messages have been lost lately.
+Their deliveries have ended as SUPPRESSED, and nobody has failed. Such a person is named as long as any of the last week
+is unsent, also once another one would reach them: it can be sent again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from cloudsched.domain.documents.delivery_channels import CALLBACKS, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import CALLBACKS, PING, DeliveryChannel
 from cloudsched.domain.documents.task import NeedCause, Trouble
 from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import Need, NeedAct
@@ -20,6 +20,7 @@ from cloudsched.people.wiring import PeopleWiring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.runtime.container import Container
@@ -43,28 +44,36 @@ def find_causes(container: Container, owner: str | None) -> Iterator[Need]:
             lost.setdefault((task.owner, task.delivery.channel), []).append(task)
     is_cut = page.next_page_token is not None and page.items[-1].status_changed_at >= since
     for tasks in sorted(lost.values(), key=len):
-        if cause := _find_cause(container, tasks, is_cut=is_cut):
+        if cause := _find_cause(container, tasks, since, is_cut=is_cut):
             yield cause
 
 
-def _find_cause(container: Container, tasks: Sequence[Task], *, is_cut: bool) -> Need | None:
-    """Return the cause for which messages to one person are lost. None if the next one would be sent."""
+def _find_cause(container: Container, tasks: Sequence[Task], since: datetime, *, is_cut: bool) -> Need | None:
+    """Return that messages to one person are unsent, and why. None if they are not wanted, or past pings."""
     latest = tasks[0]
     assert latest.delivery is not None  # noqa: S101 - its caller has looked
     found = PeopleWiring.of(container).recipients.find_for(latest.owner, latest.delivery)
-    if not isinstance(found, Suppress) or not found.is_unreached:
+    channel = latest.delivery.channel
+    query = {"owner": latest.owner, "channel": channel, "unreached": "true", "from": since.isoformat()}
+    act, then = NeedAct(label="Send again", path="deliveries", query=query), "They can be sent again."
+    if isinstance(found, Suppress):
+        act = NeedAct(label="Mend", path=f"people/{quote(latest.owner, safe='')}#reach")
+        then = found.reason if found.is_unreached else ""
+    elif channel == PING:
+        then = ""
+    if not then:
         return None
     count = Count(value=len(tasks), at_least=is_cut)
-    things = count.write(*_name_messages(latest.delivery.channel)).capitalize()
-    path = f"people/{quote(latest.owner, safe='')}"
+    one, many = _name_messages(channel)
+    said = count.write(f"{one} {latest.owner} was", f"{many} {latest.owner} were")
     return Need(
         cause=NeedCause.NOT_REACHABLE,
-        sentence=f"{things} {latest.owner} {'was' if count.value == 1 else 'were'} not sent in the last "
-        f"{LATELY.days} days. {found.reason}",
+        sentence=f"{said[0].upper()}{said[1:]} not sent in the last {LATELY.days} days. {then}",
         count=count,
         subject=latest.owner,
-        path=path,
-        act=NeedAct(label="Mend", path=f"{path}#reach"),
+        path="deliveries",
+        query=query,
+        act=act,
         since=None if is_cut else tasks[-1].status_changed_at,
     )
 

@@ -347,3 +347,25 @@ def test_lists_of_deliveries_are_filtered_and_leave_nothing_out(roles: RoleHarne
     some = roles.fetch("dora", f"/v1/deliveries?from={quote(since)}&until={quote(until)}")["deliveries"]
     assert some == [each for each in whole if since <= each["createdAt"] < until]
     assert roles.ask("dora", "GET", "/v1/deliveries?channel=PIGEON").status_code in {400, 422}
+
+
+def test_the_list_of_all_people_has_whatever_reached_nobody(roles: RoleHarness) -> None:
+    """Failed, expired, tried again or without a usable address: once each, in one order, however long its pages are."""
+    for channel in ("MOBILE", "WEBHOOK"):
+        roles.sim.channel(channel).is_down = True
+    for _ in range(3):
+        make(roles, channels=("EMAIL", "MOBILE", "WEBHOOK"))
+    roles.sim.advance(8 * DAY)
+    make(roles, channels=("EMAIL", "MOBILE", "WEBHOOK"))
+    whole = roles.fetch("admin", "/v1/deliveries")["deliveries"]
+    mine = roles.fetch("dora", "/v1/deliveries")["deliveries"]
+    assert {each["id"]: each for each in whole} == {each["id"]: each for each in mine if each["status"] != "SENT"}
+    assert {each["status"] for each in whole} >= {"SUPPRESSED", "FAILED", "RETRYING"}
+    for size in (1, 2, 5):
+        found, token = [], ""
+        while token is not None:
+            page = roles.fetch("admin", f"/v1/deliveries?pageSize={size}&pageToken={token}")
+            assert len(page["deliveries"]) <= size
+            found += page["deliveries"]
+            token = page.get("nextPageToken")
+        assert found == whole

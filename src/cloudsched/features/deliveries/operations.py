@@ -38,8 +38,9 @@ def list_deliveries(call: ApiCall) -> Response:
 def list_owner_deliveries(call: ApiCall, query: bodies.DeliveryListQuery) -> Response:
     """List the deliveries to an owner, with their channels and results, the newest first.
 
-    Without an owner, the answer has the deliveries of all owners that have failed, once or for good, the
-    latest first. It costs two reads for each. With `channel`, a page looks through at most 1,000 of them: it may be
+    Without an owner, the answer has the deliveries of all owners that have reached nobody yet: that have failed, once
+    or for good, or for which no address could be used. The latest come first. It costs two reads for each. With
+    `channel`, a page looks through at most 1,000 of them: it may be
     shorter, even empty. As long as the response has a `nextPageToken`, repeat the request with it. The inbox is not
     among them: it has its own list.
     """

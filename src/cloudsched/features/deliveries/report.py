@@ -13,7 +13,7 @@ from cloudsched.domain.responses.api_responses import DeliveryReport
 from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.domain.transitions.run_records import derive_message_id
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.storage.pages import Page, start_before
+from cloudsched.engine.storage.pages import Page, make_token, read_token, start_before
 from cloudsched.features.deliveries.maker import delivery_ids
 
 if TYPE_CHECKING:
@@ -71,25 +71,38 @@ def list_deliveries(  # noqa: PLR0913 - a list, its filters, and the position in
     limit: int,
     page_token: str | None = None,
 ) -> Page[DeliveryReport]:
-    """Return a page of an owner's deliveries, or of all owners' those that failed, or that reached nobody.
+    """Return a page of an owner's deliveries, or of all owners' those that have reached nobody yet.
 
-    Two reads each. Raises InvalidInput.
+    Those are in two lists, which become one: as far as both were read. With `unreached` only those for which no
+    address could be used. Two reads each. Raises InvalidInput.
     """
-    if owner is None or unreached:
-        query = TaskQuery(owner, trouble=Trouble.UNREACHED if unreached else Trouble.DELIVERY, channel=channel)
-    else:
-        query = TaskQuery(owner, is_delivery=True, channel=channel)
-    page = store.list_tasks(query, limit=limit, page_token=start_before(query, until, page_token))
-    found = [each for each in page.items if since is None or _find_place(each, query) >= since]
-    items = [_report(each, each.delivery, _load_record(store, each)) for each in found if each.delivery]
-    token = None if len(found) < len(page.items) else page.next_page_token
-    return Page(items, token, page.unreadable, page.passed_over)
+    troubles = [Trouble.UNREACHED] if unreached else [Trouble.UNREACHED, Trouble.DELIVERY]
+    queries = [TaskQuery(owner, trouble=each, channel=channel) for each in troubles]
+    if owner is not None and not unreached:
+        queries = [TaskQuery(owner, is_delivery=True, channel=channel)]
+    page_token = start_before(queries, until, page_token)
+    start = page_token and read_token(queries, page_token)
+    pages = [store.list_tasks(each, limit=limit, page_token=start and make_token(each, *start)) for each in queries]
+    ends = [read_token(queries[at], each.next_page_token) for at, each in enumerate(pages) if each.next_page_token]
+    end = max(ends, default=None)
+    tasks = {_find_place(each, queries[0]): each for page in pages for each in page.items}
+    places = sorted((each for each in tasks if end is None or each >= end), reverse=True)
+    if len(places) > limit:
+        end = places[limit - 1]
+    shown = [each for each in places[:limit] if since is None or each[0] >= since]
+    items = [
+        _report(each, each.delivery, _load_record(store, each))
+        for each in map(tasks.get, shown)
+        if each and each.delivery
+    ]
+    token = make_token(queries, *end) if end and len(shown) == len(places[:limit]) else None
+    return Page(items, token, sum(each.unreadable for each in pages), sum(each.passed_over for each in pages))
 
 
-def _find_place(task: Task, query: TaskQuery) -> datetime:
-    """Return the instant by which a list of deliveries has a task."""
+def _find_place(task: Task, query: TaskQuery) -> tuple[datetime, str]:
+    """Return the position of a task in a list of deliveries."""
     trouble = find_trouble(task)
-    return task.created_at if query.is_delivery or trouble is None else trouble[1]
+    return task.created_at if query.is_delivery or trouble is None else trouble[1], task.id
 
 
 def report_delivery(store: Store, task: Task) -> DeliveryReport:

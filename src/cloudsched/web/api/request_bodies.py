@@ -94,11 +94,11 @@ class DeliveryListQuery(OwnerPageQuery):
     channel: Annotated[str, StringConstraints(pattern=f"^({'|'.join(SENDER_NAMES)})$")] | None = None
     """Only deliveries by this channel."""
     since: InputInstant | None = Field(default=None, alias="from")
-    """Only deliveries that were made at this instant or later. Without an owner, that have failed since then."""
+    """Only deliveries that were made at this instant or later. Of those that reached nobody, since then."""
     until: InputInstant | None = None
     """Only those before this instant."""
     unreached: bool = False
-    """Those that were not sent because they could reach nobody. Without an owner, rather than those that failed."""
+    """Only those that were not sent because no address of their person could be used."""
 
 
 class ResendRequest(WireModel):

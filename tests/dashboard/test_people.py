@@ -39,7 +39,7 @@ def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App
     for path in ("/deliveries", "/deliveries?owner=ada"):
         text = pages.text(path)
         assert "Plants" in text
-        assert "Email to ada" in text
+        assert "Email for ada" in text
         assert "Retrying" in text
         assert "1 try, the last" in text
         assert "next in" in text
@@ -54,10 +54,10 @@ def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App
     assert "Plants" not in pages.text("/deliveries")
     assert "Sent Its tries of EMAIL: Plants" in pages.text("/deliveries?owner=ada")
     assert "Plants" in pages.text("/deliveries?owner=ada&channel=EMAIL")
-    assert "Email to" not in pages.text("/deliveries?owner=ada&channel=MOBILE")
+    assert "Email for" not in pages.text("/deliveries?owner=ada&channel=MOBILE")
     assert "Inbox of ada" in pages.text("/deliveries?owner=ada&channel=WEB")
-    assert "Email to" not in pages.text("/deliveries?owner=ada&channel=WEB")
-    assert "Email to" not in pages.text("/deliveries?owner=ada&until=2026-01-01T00:00")
+    assert "Email for" not in pages.text("/deliveries?owner=ada&channel=WEB")
+    assert "Email for" not in pages.text("/deliveries?owner=ada&until=2026-01-01T00:00")
 
 
 def test_a_wrong_address_is_corrected_on_the_page(pages: Pages, app: App) -> None:
@@ -98,7 +98,7 @@ def test_the_page_of_a_failed_run_says_who_was_told(pages: Pages, app: App) -> N
     first, second = (f"/tasks/{task.id}/executions/{each.id}" for each in pages.sim.executions(task.id))
     told = pages.text(first, "ada").partition("Who was told")[2]
     assert "Sent Its tries of EMAIL: Plants" in told
-    assert "Web to ada" in told
+    assert "Web for ada" in told
     assert "nobody" not in told
     assert "secret" not in told
     told = pages.text(second).partition("Who was told")[2]

@@ -68,13 +68,12 @@ def test_a_budget_of_both_shows_the_one_that_ends_first() -> None:
     assert "queries" not in row["used"] + row["means"]
 
 
-def test_budgets_that_need_somebody_come_first_and_in_the_sentence() -> None:
-    """Sorted by how much is used; the sentence counts those that are used up and those that nearly are."""
+def test_budgets_that_need_somebody_come_first() -> None:
+    """Sorted by how much is used."""
     budgets = [{**budget(10, 100), "owner": "calm"}, {**budget(100, 100, is_used_up=True), "owner": "over"},
                {**budget(85, 100), "owner": "near"}]  # fmt: skip
     page = usage_view.build({**NOTHING, "budgets": budgets}, visit())
     assert [row["owner"] for row in page["budgets"]] == ["over", "near", "calm"]
-    assert page["sentence"].endswith("1 budget is used up. 1 budget is nearly used.")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_budgets_that_need_somebody_come_first_and_in_the_sentence() -> None:
 def test_dollars_are_never_written_as_nothing_unless_they_are(dollars: float, text: str) -> None:
     """Small amounts have four places, what is smaller says so."""
     page = usage_view.build({**NOTHING, "total": {**AMOUNTS, "dollars": dollars}}, visit())
-    assert page["total"]["usd"].replace(BLANK, " ") == text
+    assert page["total"]["dollars"].replace(BLANK, " ") == text
 
 
 def test_of_very_many_the_dearest_are_shown_and_the_others_are_counted() -> None:
@@ -116,12 +115,10 @@ def test_usage_is_that_of_the_server(pages: Pages, app: App) -> None:
     everything = pages.read("/usage")
     assert "54 of 40" in everything
     assert 'data-key="bob"' in everything
-    assert "of all owners" in everything
     bobs = pages.read("/usage?owner=bob")
-    assert "tokens of bob" in bobs
     assert 'data-key="spend"' in bobs
     assert "USD leaves out queries and tokens, which have no price" in everything
-    head, _, foot = everything[everything.index("By owner") :].partition("</thead>")
+    head, _, foot = everything[everything.index("by owner") :].partition("</thead>")
     foot = foot[foot.index("<tfoot>") : foot.index("</tfoot>")]
     assert head.count("</th>") == len(re.findall("</t[hd]>", foot))
     assert 'data-every="0"' in everything
@@ -146,7 +143,6 @@ def test_the_total_is_the_sum_of_the_rows_however_they_are_summed(pages: Pages, 
     counted = sum(used.counts.executions for each in mine for used in each.usage)
     assert runs == counted == tokens / 250 == queries / 9
     assert [int(each.replace(",", "")) for each in read(foot)[:3]] == [runs, queries, tokens]
-    assert f"{runs} runs, {queries} queries and {tokens:,} tokens" in text
 
 
 def test_a_budget_has_the_numbers_of_the_usage_beside_it(
@@ -163,7 +159,7 @@ def test_a_budget_has_the_numbers_of_the_usage_beside_it(
 
     usage = pages.read("/usage?owner=ada")
     assert f"90 of 200 queries (45{BLANK}%)" in usage
-    assert "90 queries and 2,500 tokens of ada" in usage
+    assert ">2,500<" in usage
     assert "90 of 200 queries" in pages.read("/people/ada")
     assert budgets.get("ada") == stored, "a look at a page writes nothing"
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from cloudsched.domain.documents.delivery_channels import CALLBACKS, PING, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import PING
 from cloudsched.domain.documents.task import NeedCause, Trouble
 from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import Need, NeedAct
@@ -64,8 +64,8 @@ def _find_cause(container: Container, tasks: Sequence[Task], since: datetime, *,
     if not then:
         return None
     count = Count(value=len(tasks), at_least=is_cut)
-    one, many = _name_messages(channel)
-    said = count.write(f"{one} {latest.owner} was", f"{many} {latest.owner} were")
+    to = f"by {channel.lower()} for {latest.owner}"
+    said = count.write(f"message {to} was", f"messages {to} were")
     return Need(
         cause=NeedCause.NOT_REACHABLE,
         sentence=f"{said[0].upper()}{said[1:]} not sent in the last {LATELY.days} days. {then}",
@@ -76,12 +76,3 @@ def _find_cause(container: Container, tasks: Sequence[Task], since: datetime, *,
         act=act,
         since=None if is_cut else tasks[-1].status_changed_at,
     )
-
-
-def _name_messages(channel: str) -> tuple[str, str]:
-    name = channel.lower()
-    if channel in CALLBACKS:
-        return f"{name} call of", f"{name} calls of"
-    if channel == DeliveryChannel.EMAIL:
-        return "mail to", "mails to"
-    return f"message by {name} to", f"messages by {name} to"

@@ -171,9 +171,9 @@ def _list_facts(record: Json, task: Json, visit: Visit) -> Iterator[tuple[str, s
         yield "Took", write_took(record, visit.now)
     yield "Attempts ended", str(len(record["attempts"]) + record.get("omittedAttempts", 0))
     yield "Started by", "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
-    queries, tokens = record.get("queries", 0), record.get("tokens", 0)
-    if queries or tokens:
-        yield "Queries and tokens", f"{queries:,} queries, {tokens:,} tokens"
+    for name in ("queries", "tokens"):
+        if record.get(name):
+            yield name.capitalize(), f"{record[name]:,}"
     if record.get("isDelivered"):
         yield "Delivered to", ", ".join(str(channel).lower() for channel in task.get("deliveryChannels", ()))
 

@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from cloudsched.dashboard.filters import Filter
 from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.times import BLANK
-from cloudsched.dashboard.words import write_count
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 WARNING: Final = 0.8
 """The part of a budget at which the API begins to warn."""
 ROWS: Final = 100
-"""The most rows, those with the highest cost, and the most budgets."""
-PARAMETERS: Final = ("owner", "by", "label", "month")
+"""The most rows, those with the most of what they are sorted by, and the most budgets."""
+COLUMNS: Final = {"executions": "Runs ended", "queries": "Queries", "tokens": "Tokens", "dollars": "USD"}
+SORT: Final = Filter("sort", "Most", "choice", COLUMNS)
+PARAMETERS: Final = ("owner", "by", "label", "month", SORT.name)
 _LIMITS: Final = {"queries": "maxQueriesPerMonth", "tokens": "maxTokensPerMonth"}
 """What a budget limits, and the field that says how much of it a month has."""
 _UNPRICED: Final = {"query": "queries", "token": "tokens"}
@@ -86,20 +88,15 @@ def build(answer: Json, visit: Visit) -> Json:
     """Return what the page of a month shows."""
     owner = visit.query.get("owner", "")
     budgets = sorted(map(_build_budget, answer["budgets"]), key=lambda each: each["share"], reverse=True)
-    rows = sorted(answer["sums"], key=lambda row: (-row["dollars"], -row["executions"], row["name"]))
-    total = _write_amounts(answer["total"])
-    sentence = "{executions} runs, {queries} queries and {tokens} tokens".format_map(total)
-    sentence += f" of {owner or visit.owner or 'all owners'} in {answer['month']}: {total['usd']} US dollars."
-    for word in ("used up", "nearly used"):
-        if count := sum(each["word"] == word for each in budgets):
-            sentence += f" {write_count(count, 'budget is', 'budgets are')} {word}."
+    order = SORT.read(visit) or "dollars"
+    rows = sorted(answer["sums"], key=lambda row: (-row[order], -row["executions"], row["name"]))
     new = {"owner": owner, "limits": {}, "shown": ""}
     return {
         **answer,
-        "sentence": sentence,
         "rows": [_write_amounts(row) for row in rows[:ROWS]],
-        "total": total,
+        "total": _write_amounts(answer["total"]),
         "left": len(rows) - ROWS,
+        "columns": COLUMNS,
         "budgets": budgets,
         "maySet": visit.may_change and visit.role == "admin" and answer["month"] == f"{visit.now:%Y-%m}",
         "budget": next((each for each in budgets if each["owner"] == owner), new),
@@ -113,7 +110,7 @@ def _write_amounts(row: Json) -> Json:
     usd = f"{dollars:.4f}" if 0 < dollars < 0.01 else f"{dollars:,.2f}"  # noqa: PLR2004 - a cent
     if 0 < dollars < 0.0001:  # noqa: PLR2004 - four places
         usd = f"<{BLANK}0.0001"
-    return {**row, **{name: f"{row[name]:,}" for name in ("executions", "queries", "tokens")}, "usd": usd}
+    return {**row, **{name: f"{row[name]:,}" for name in ("executions", "queries", "tokens")}, "dollars": usd}
 
 
 def list_limits(budget: Json) -> list[tuple[float, int, int, str]]:

@@ -80,22 +80,17 @@ def list_deliveries(  # noqa: PLR0913 - a list, its filters, and the position in
     queries = [TaskQuery(owner, trouble=each, channel=channel) for each in troubles]
     if owner is not None and not unreached:
         queries = [TaskQuery(owner, is_delivery=True, channel=channel)]
-    page_token = start_before(queries, until, page_token)
-    start = page_token and read_token(queries, page_token)
+    token = start_before(queries, until, page_token)
+    start = token and read_token(queries, token)
     pages = [store.list_tasks(each, limit=limit, page_token=start and make_token(each, *start)) for each in queries]
     ends = [read_token(queries[at], each.next_page_token) for at, each in enumerate(pages) if each.next_page_token]
-    end = max(ends, default=None)
     tasks = {_find_place(each, queries[0]): each for page in pages for each in page.items}
-    places = sorted((each for each in tasks if end is None or each >= end), reverse=True)
-    if len(places) > limit:
-        end = places[limit - 1]
-    shown = [each for each in places[:limit] if since is None or each[0] >= since]
-    items = [
-        _report(each, each.delivery, _load_record(store, each))
-        for each in map(tasks.get, shown)
-        if each and each.delivery
-    ]
-    token = make_token(queries, *end) if end and len(shown) == len(places[:limit]) else None
+    places = sorted(tasks, reverse=True)
+    ends += places[limit - 1 : limit] if len(places) > limit else ()
+    found = [each for each in places if not ends or each >= max(ends)]
+    shown = [each for each in found if since is None or each[0] >= since]
+    token = make_token(queries, *max(ends)) if ends and shown == found else None
+    items = [report_delivery(store, tasks[each]) for each in shown]
     return Page(items, token, sum(each.unreadable for each in pages), sum(each.passed_over for each in pages))
 
 

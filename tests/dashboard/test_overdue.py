@@ -48,7 +48,8 @@ def test_home_names_what_is_to_come() -> None:
         found = get(f"{stack.url}/v1/tasks/t").json()
         assert found["nextExecutionTime"] < "2027-03-20T13:00:00Z", "it is overdue"
         home = read(stack, "").replace("\N{NO-BREAK SPACE}", " ")
-    assert "Next: T, in 30 min" in home
+    assert "Next: T" not in home, "its open run keeps it from starting"
+    assert "No worker on the queue" in home.partition("<caption>Next")[2]
     assert 'name="to" value="2027-03-20T13:30:00+00:00"' in home
     due = home.partition("<caption>Next")[2].partition("</table>")[0]
     assert re.findall(r'data-abs="[^"]*">([^<]*)<', due) == ["in 30 min"]
@@ -64,6 +65,16 @@ def test_a_run_that_waits_for_a_worker_is_told_before_it_is_recorded() -> None:
         summary = " ".join(each["sentence"] for each in explain(stack.url))
         assert "waits for a worker on the queue 'gpu' once its task is resumed" in summary
         assert summary.lower().count("paused") == 1
+
+
+def test_what_cannot_start_is_not_next() -> None:
+    """While its queue is paused: not on Home, in lists, or on its page, which say why. It is due all the same."""
+    with run_until(0.5, is_paused=True, schedule={**HOURLY, "dtstart": "2027-03-20T09:00:00"}) as stack:
+        pages = {path: read(stack, path) for path in ("", "due", "tasks", "tasks/t")}
+    for path, page in pages.items():
+        assert "Next:" not in page, path
+        assert "The queue cloudsched is paused" in page.partition("<h1")[2], path
+    assert "The queue cloudsched is paused" in pages[""].partition("<caption>Next")[2]
 
 
 def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
@@ -101,7 +112,7 @@ def test_what_waits_for_an_open_run_is_not_called_late() -> None:
 def test_no_overdue_occurrence_is_offered_as_one_to_come() -> None:
     """The task's page calls it overdue, and only what is ahead can be moved. If all are, it does not say upcoming."""
     for hours, overdue in ((3.5, 4), (39.5, 10)):
-        with run_until(hours, is_paused=True, schedule=HOURLY) as stack:
+        with run_until(hours, is_paused=True, schedule=HOURLY, catchUp={"mode": "ALL"}) as stack:
             page = read(stack, "tasks/t")
             panel = page.partition('<th class="num wide">In</th>')
             assert ("Upcoming" in panel[0][-600:]) == (overdue < 10)

@@ -14,11 +14,12 @@ from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
-from cloudsched.domain.explanation.findings import drop_policy, say_unknown_handler
+from cloudsched.domain.explanation.explain import BLOCKING
+from cloudsched.domain.explanation.findings import Reason, drop_policy, say_unknown_handler
 from cloudsched.domain.explanation.need_words import NEED_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
@@ -118,10 +119,23 @@ _NEED: Final = {
 }
 
 
+_HALTS: Final = BLOCKING - {Reason.UNKNOWN_HANDLER}
+
+
 def show_need(cause: str) -> Status:
     """Return a cause of what needs attention as it is shown: in the shape of failures if it has no other."""
     look = _NEED.get(NeedCause(cause)) or _EXECUTION[ExecutionStatus.FAILED]
     return replace(look, word=NEED_WORDS[cause].chip)
+
+
+def find_block(findings: Iterable[Json]) -> str:
+    """Return the first reason in an explanation why the next run of a task cannot start. Empty if it can."""
+    return next((each["sentence"] for each in findings if each["reason"] in BLOCKING), "")
+
+
+def say_halts(overview: Json | None) -> str:
+    """Return what keeps tasks of any handler from starting: paused queues, used-up budgets, missing workers."""
+    return " ".join(each["sentence"] for each in (overview or {}).get("needs", ()) if each["cause"] in _HALTS)
 
 
 def find_unregistered(overview: Json | None) -> dict[str, str]:

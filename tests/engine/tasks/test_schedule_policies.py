@@ -77,6 +77,18 @@ def keep_busy(span: timedelta) -> Callable[[Context], object]:
     return snooze
 
 
+@pytest.mark.parametrize(("overlap", "due"), [("SKIP", []), ("BUFFER", [3])])
+def test_what_overlap_skips_is_not_upcoming(sim: Simulation, overlap: str, due: list[float]) -> None:
+    """While a run is open, `upcoming` has of what has come due only what is to run: the rest is SKIPPED at its end."""
+    answer[:] = [keep_busy(2.7 * HOUR)]
+    make(overlap=overlap)
+    sim.advance(3.5 * HOUR)
+    assert [(at - START) / HOUR for at in app.upcoming("t", 3)] == [*due, 4, 5, 6][:3]
+    sim.advance(0.4 * HOUR)
+    assert hours(sim.executions("t"), "SUCCEEDED") == [1, *due]
+    assert hours(sim.executions("t"), "SKIPPED") == [2]
+
+
 def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
     """A waiting attempt does not start while its task is paused, and starts after the resume."""
     answer[:] = [keep_busy(20 * MINUTE)]

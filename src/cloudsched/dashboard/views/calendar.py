@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from cloudsched.dashboard.charts import RunPart, draw_bars, fetch_due, read_parts
 from cloudsched.dashboard.filters import DUE, WINDOWS, find_window, name_parameters, read_filters, show_filters
-from cloudsched.dashboard.status import explain_unregistered, find_unregistered
+from cloudsched.dashboard.status import explain_unregistered, find_unregistered, say_halts
 from cloudsched.dashboard.times import DAY, find_clock_changes, find_start, parse_instant
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import SKIPPED_TOGETHER, add_counts, join_phrases, only_if
@@ -203,14 +203,19 @@ def fetch_rows(api: Api, visit: Visit) -> Json:
     path, asked = list_due(visit)
     page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     counted = api.find(f"{path}/counts", **asked, per="P1D")
-    unregistered = find_unregistered(api.find("/v1/overview", owner=asked.get("owner")))
-    return {**page, "asked": asked, "counted": counted, "unregistered": unregistered}
+    return {
+        **page,
+        "asked": asked,
+        "counted": counted,
+        "overview": api.find("/v1/overview", owner=asked.get("owner")),
+    }
 
 
 def build_rows(answer: Json, visit: Visit) -> Json:
     """Return what the list of due occurrences shows."""
     asked = answer["asked"]
-    rows = [_build_due(each, answer["unregistered"], visit) for each in answer["occurrences"]]
+    unregistered = find_unregistered(answer["overview"])
+    rows = [_build_due(each, unregistered, visit) for each in answer["occurrences"]]
     count = Count(value=len(rows), at_least=True)  # of more days than the API counts
     if answer["counted"]:
         count = add_counts(each["due"] for each in answer["counted"]["parts"])
@@ -225,6 +230,7 @@ def build_rows(answer: Json, visit: Visit) -> Json:
         "title": "Due",
         "sentence": f"{said} due {window}.",
         "note": note,
+        "halts": say_halts(answer["overview"]),
         "rows": rows,
         "filters": show_filters(visit, DUE),
         "nothing": "None of it is listed." if note else "Nothing is due in this time.",

@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.charts import read_parts
-from cloudsched.dashboard.status import Status, explain_unregistered, find_unregistered, show_need
+from cloudsched.dashboard.status import Status, find_block, show_need
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_notes
 from cloudsched.dashboard.words import only_if, write_count
@@ -88,7 +89,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     return {
         "counts": counts,
         "restorable": fetch_notes(api, visit),
-        "next": _fetch_next(api, visit),
+        "next": [{**each, "inVain": _fetch_block(api, each)} for each in _fetch_next(api, visit)],
         "health": fetch_health(api),
     }
 
@@ -106,11 +107,14 @@ def _fetch_next(api: Api, visit: Visit) -> list[Json]:
     return list({each["taskId"]: each for each in reversed(found)}.values())[::-1][:_LISTED]
 
 
+def _fetch_block(api: Api, row: Json) -> str:
+    """Ask the API what keeps a task's next run from starting."""
+    return find_block(api.list_items(f"{task_path(row['taskId'])}/explain", "findings"))
+
+
 def build(answer: Json, visit: Visit) -> Json:
     """Return what Home shows."""
     counts = answer["counts"] or {}
-    unregistered = find_unregistered(counts)
-    coming = [{**each, "inVain": explain_unregistered(each, unregistered)} for each in answer["next"]]
     needs = counts.get("needs", ())
     said = "Nothing needs you."
     if not counts:
@@ -118,7 +122,7 @@ def build(answer: Json, visit: Visit) -> Json:
     elif needs:
         said = write_count(len(needs), "thing needs you.", "things need you.")
     hours = [{**each, "skipped": 0} for each in counts.get("hours", ())]  # what was skipped may be of later hours
-    following = next((each for each in coming if not each["inVain"]), None)
+    following = next((each for each in answer["next"] if not each["inVain"]), None)
     soon = following and visit.moment(following["utc"]).relative
     return {
         "said": said,
@@ -130,7 +134,7 @@ def build(answer: Json, visit: Visit) -> Json:
             for status, count in counts.get("tasks", {}).items()
             if count["value"]
         ],
-        "next": coming,
+        "next": answer["next"],
         "restorable": answer["restorable"],
         "health": build_health(answer["health"], counts, visit),
     }

@@ -19,7 +19,7 @@ from cloudsched.dashboard.offered_verbs import (
     make_retry_question,
 )
 from cloudsched.dashboard.schedule_words import build_upcoming, describe_schedule
-from cloudsched.dashboard.status import BAD
+from cloudsched.dashboard.status import BAD, find_block
 from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.views.runs import build_execution
 from cloudsched.dashboard.visit import UTC_ZONE
@@ -46,7 +46,6 @@ _QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
 _UNCLAIMED: Final = frozenset({Reason.WAITING_FOR_WORKER, Reason.NO_WORKER_LISTENS})
 """Reasons of runs that may have no page yet, because no worker has claimed them."""
 _NO_HANDLER: Final = "Nothing would run it: its handler is not registered, so one more run would fail."
-_FAILING: Final = frozenset({NeedCause.FAILED, NeedCause.PAUSED})
 _FACTS: Final = (
     *("description", "handler", "payload", "timezone", "labels", "retry", "overlap", "catchUp", "tellFailures"),
     *("lockKey", "pull", "deliveryChannels", "until", "maxRuns", "maxQueriesPerMonth", "maxTokensPerMonth"),
@@ -103,7 +102,8 @@ def build(answer: Json, visit: Visit) -> Json:
         "title": task["title"],
         "words": describe_schedule(task["schedule"], visit.now),
         "verbs": verbs,
-        "isFailing": not _FAILING.isdisjoint(task.get("needs", ())),
+        "isFailing": NeedCause.FAILED in task.get("needs", ()),
+        "inVain": find_block(findings),
         "tone": _find_tone(task, runs),
         "findings": _write_findings(findings),
         "isEvidenceOpen": problem,
@@ -125,7 +125,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "buttons": [each for each in possible if each.traits.button and not each.traits.button.is_last],
         "endings": [each for each in possible if each.traits.button and each.traits.button.is_last],
         "hasEnded": task["status"] in FINAL_STATUSES,
-        "next": _name_next(task, visit),
+        "next": _name_next(task, visit, is_blocked=find_block(findings)),
     }
 
 
@@ -173,12 +173,14 @@ def _warn(question: Question, explanation: Json) -> Question:
     return replace(question, sentence=_NO_HANDLER) if is_unknown else question
 
 
-def _name_next(task: Json, visit: Visit) -> str:
+def _name_next(task: Json, visit: Visit, *, is_blocked: object) -> str:
     """Return the words before a task's next time, which may be past. What waits for an open run is not late."""
     if NeedCause.OVERDUE in task.get("needs", ()):
         return "Late since"
     at = task.get("nextExecutionTime")
-    return "Due since" if at and parse_instant(at) <= visit.now else "Next:"
+    if at and parse_instant(at) <= visit.now:
+        return "Due since"
+    return "Due" if is_blocked else "Next:"
 
 
 def _find_tone(task: Json, runs: list[Json]) -> str:

@@ -13,7 +13,7 @@ from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.charts import draw_runs, write_runs
 from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.status import explain_unregistered, find_unregistered, show_status
+from cloudsched.dashboard.status import explain_unregistered, find_unregistered, say_halts, show_status
 from cloudsched.dashboard.views.actions import fetch_notes
 from cloudsched.dashboard.words import add_counts, only_if, read_count, write_count
 from cloudsched.domain.documents.batch_change import BatchAction
@@ -74,6 +74,7 @@ def build(answer: Json, visit: Visit) -> Json:
     return {
         "sentence": _write_number(answer, visit),
         "restorable": answer["restorable"],
+        "halts": say_halts(answer["overview"]),
         "rows": [_build_task(each, unregistered, visit) for each in tasks],
         "filters": show_filters(visit, offered),
         "next": token,

@@ -227,8 +227,8 @@ _HELD: Final = Finding(
 )
 
 _OVERLAPS = {
-    Overlap.SKIP: "is skipped if it comes due before that has ended",
-    Overlap.BUFFER: "runs after that has ended",
+    Overlap.SKIP: "is skipped if it comes due before the open run has ended",
+    Overlap.BUFFER: "runs after the open run has ended",
 }
 
 _MISSED = {
@@ -237,10 +237,13 @@ _MISSED = {
 }
 
 
-_BLOCKING = frozenset(
-    {Reason.QUEUE_PAUSED, Reason.UNKNOWN_HANDLER, Reason.BUDGET_USED_UP, Reason.NO_WORKER_LISTENS},
+BLOCKING: Final = frozenset(
+    {
+        *(Reason.QUEUE_PAUSED, Reason.UNKNOWN_HANDLER, Reason.BUDGET_USED_UP, Reason.NO_WORKER_LISTENS),
+        *(Reason.OVERLAP, Reason.TOO_MANY_RUNS),
+    }
 )
-"""The conditions that matter more than the plan, which comes to nothing as long as they hold."""
+"""The reasons that matter more than the plan, which comes to nothing as long as they hold."""
 
 
 def explain(evidence: Evidence) -> Explanation:
@@ -263,7 +266,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     has_failed = evidence.last is not None and evidence.last.status in FAILURE_STATUSES
     is_idle = task.status is TaskStatus.ACTIVE and not runs
     is_failing = has_failed and is_idle and bool(task.consecutive_failures)
-    blocking = [each for each in evidence.conditions if each.reason in _BLOCKING]
+    blocking = [each for each in evidence.conditions if each.reason in BLOCKING]
     if evidence.is_queue_paused and task.status is TaskStatus.ACTIVE and not _is_busy(open_runs):
         yield from (each for each in blocking if each.reason is Reason.QUEUE_PAUSED)
         blocking = [each for each in blocking if each.reason is not Reason.QUEUE_PAUSED]
@@ -369,7 +372,7 @@ def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
 def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
     task = evidence.task
     if occurrence > evidence.now:
-        does = "waits for its end if it comes due before that"
+        does = "waits for the end of the open run if it comes due before that"
         if is_for_overlap(task, occurrence):
             does = _OVERLAPS[task.overlap]
         return f"The next occurrence, {say_instant(task, occurrence)}, {does}."
@@ -419,7 +422,7 @@ def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
             since = task.zone_change.due_since(occurrence)
         else:
             since = occurrence
-        verb = "would run" if _has_no_handler(evidence) else "runs"
+        verb = "would run" if any(each.reason in BLOCKING for each in evidence.conditions) else "runs"
         sentence = f"It {verb} next {say_instant(task, occurrence)}"
         if start != since:
             sentence += f", {(start - since).total_seconds():,.1f} s later by its jitter"
@@ -431,10 +434,6 @@ def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
     if evidence.turns is not None and evidence.turns.waiting:
         return Finding(reason=Reason.WAITING_FOR_LOCK, sentence=evidence.turns.sentence, at=start)
     return Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
-
-
-def _has_no_handler(evidence: Evidence) -> bool:
-    return any(each.reason is Reason.UNKNOWN_HANDLER for each in evidence.conditions)
 
 
 def _explain_zone_change(task: Task, occurrence: datetime) -> Iterator[Finding]:

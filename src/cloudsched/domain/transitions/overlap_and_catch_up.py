@@ -44,6 +44,7 @@ from cloudsched.domain.transitions.planning import (
     occurrence_after,
     occurrence_id,
     planned_schedule,
+    upcoming_occurrences,
 )
 from cloudsched.domain.transitions.run_records import execution_record, keep_recent
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
@@ -134,6 +135,17 @@ def decide_overlap_at_end(task: Task, run: Run, now: datetime) -> BacklogDecisio
     ranges, early = _split_startable(task, due_ranges(task, now), now)
     before, met = _decide_met(task, run, ranges)
     return BacklogDecision(met.decided, (*before, *met.kept), early)
+
+
+def list_remaining(task: Task, now: datetime, count: int) -> list[datetime]:
+    """Return the next occurrences that are to run, at most `count`, without what the policies leave out by now."""
+    if task.next_execution_time is None or not due_ranges(task, now):
+        return upcoming_occurrences(task, count)
+    decision = decide_backlog(task, now)
+    backlog = (*decision.kept, *decision.early)
+    rest = task.model_copy(update={"backlog": backlog, "plan_from": latest(now + _TICK, task.plan_from)})
+    first = backlog[0].next_at if backlog else occurrence_after(rest, now)
+    return upcoming_occurrences(rest.model_copy(update={"next_execution_time": first}), count)
 
 
 def _decide_met(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> tuple[tuple[DueRange, ...], BacklogDecision]:

@@ -15,11 +15,11 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSE
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
 from cloudsched.domain.explanation.explain import BLOCKING
-from cloudsched.domain.explanation.findings import Reason, drop_policy, say_unknown_handler
+from cloudsched.domain.explanation.findings import drop_policy
 from cloudsched.domain.explanation.need_words import NEED_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
@@ -119,9 +119,6 @@ _NEED: Final = {
 }
 
 
-_HALTS: Final = BLOCKING - {Reason.UNKNOWN_HANDLER}
-
-
 def show_need(cause: str) -> Status:
     """Return a cause of what needs attention as it is shown: in the shape of failures if it has no other."""
     look = _NEED.get(NeedCause(cause)) or _EXECUTION[ExecutionStatus.FAILED]
@@ -134,23 +131,8 @@ def find_block(findings: Iterable[Json]) -> str:
 
 
 def say_halts(overview: Json | None) -> str:
-    """Return what keeps tasks of any handler from starting: paused queues, used-up budgets, missing workers."""
-    return " ".join(each["sentence"] for each in (overview or {}).get("needs", ()) if each["cause"] in _HALTS)
-
-
-def find_unregistered(overview: Json | None) -> dict[str, str]:
-    """Return the handlers of tasks that are not registered, each with the sentence that says so.
-
-    Their occurrences come, and then nothing does the work.
-    """
-    needs = (overview or {}).get("needs", ())
-    unknown = [each["subject"] for each in needs if each["cause"] == NeedCause.UNKNOWN_HANDLER]
-    return {each: say_unknown_handler(each).sentence for each in unknown}
-
-
-def explain_unregistered(row: Json, unregistered: Mapping[str, str]) -> str:
-    """Return why no run of a task can do its work. Empty if one can: workers have code of their own."""
-    return "" if row.get("pull") else unregistered.get(row["handler"], "")
+    """Return what keeps tasks from starting: paused queues, used-up budgets, missing handlers and workers."""
+    return " ".join(each["sentence"] for each in (overview or {}).get("needs", ()) if each["cause"] in BLOCKING)
 
 
 def show_status(name: str) -> Status:

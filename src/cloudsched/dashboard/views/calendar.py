@@ -14,15 +14,13 @@ from urllib.parse import urlencode
 
 from cloudsched.dashboard.charts import RunPart, draw_bars, fetch_due, read_parts
 from cloudsched.dashboard.filters import DUE, WINDOWS, find_window, name_parameters, read_filters, show_filters
-from cloudsched.dashboard.status import explain_unregistered, find_unregistered, say_halts
+from cloudsched.dashboard.status import say_halts
 from cloudsched.dashboard.times import DAY, find_clock_changes, find_start, parse_instant
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import SKIPPED_TOGETHER, add_counts, join_phrases, only_if
 from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
@@ -214,8 +212,7 @@ def fetch_rows(api: Api, visit: Visit) -> Json:
 def build_rows(answer: Json, visit: Visit) -> Json:
     """Return what the list of due occurrences shows."""
     asked = answer["asked"]
-    unregistered = find_unregistered(answer["overview"])
-    rows = [_build_due(each, unregistered, visit) for each in answer["occurrences"]]
+    rows = [_build_due(each, visit) for each in answer["occurrences"]]
     count = Count(value=len(rows), at_least=True)  # of more days than the API counts
     if answer["counted"]:
         count = add_counts(each["due"] for each in answer["counted"]["parts"])
@@ -238,8 +235,8 @@ def build_rows(answer: Json, visit: Visit) -> Json:
     }
 
 
-def _build_due(row: Json, unregistered: Mapping[str, str], visit: Visit) -> Json:
-    """Return an occurrence, whether nothing would run it, and the address to move it. That is empty if it cannot be."""
+def _build_due(row: Json, visit: Visit) -> Json:
+    """Return an occurrence, and the address to move it. That is empty if it cannot be."""
     may_move = visit.may_change and parse_instant(row["utc"]) > visit.now
     move = f"tasks/{row['taskId']}?{urlencode({'move': parse_instant(row['utc']).isoformat()})}#acts"
-    return {**row, "inVain": explain_unregistered(row, unregistered), "move": only_if(may_move, move)}
+    return {**row, "move": only_if(may_move, move)}

@@ -13,7 +13,7 @@ from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.charts import draw_runs, write_runs
 from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.status import explain_unregistered, find_unregistered, say_halts, show_status
+from cloudsched.dashboard.status import say_halts, show_status
 from cloudsched.dashboard.views.actions import fetch_notes
 from cloudsched.dashboard.words import add_counts, only_if, read_count, write_count
 from cloudsched.domain.documents.batch_change import BatchAction
@@ -22,8 +22,6 @@ from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
 from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
@@ -70,12 +68,11 @@ def build(answer: Json, visit: Visit) -> Json:
     chosen = {name: asked[name] for name in TASK_FILTERS if name in asked}
     is_of_these = asked.keys() <= {*TASK_FILTERS, "orderBy", "calls"}
     actions = [*BatchAction] if visit.may_change else []
-    unregistered = find_unregistered(answer["overview"])
     return {
         "sentence": _write_number(answer, visit),
         "restorable": answer["restorable"],
         "halts": say_halts(answer["overview"]),
-        "rows": [_build_task(each, unregistered, visit) for each in tasks],
+        "rows": [_build_task(each, visit) for each in tasks],
         "filters": show_filters(visit, offered),
         "next": token,
         "until": list_rows(visit)[1].get("troubleUntil") or None,
@@ -96,9 +93,8 @@ def _list_changes(asked: Json) -> list[tuple[str, str]]:
     return []
 
 
-def _build_task(task: Json, unregistered: Mapping[str, str], visit: Visit) -> Json:
+def _build_task(task: Json, visit: Visit) -> Json:
     recent = task.get("recentStatuses", ())
-    is_active = task["status"] == TaskStatus.ACTIVE
     return {
         **task,
         "note": _write_note(task),
@@ -106,8 +102,7 @@ def _build_task(task: Json, unregistered: Mapping[str, str], visit: Visit) -> Js
         "words": describe_schedule(task["schedule"], visit.now),
         "recent": draw_runs(recent),
         "recentWords": write_runs(recent),
-        "whyNever": "no next run" if is_active else show_status(task["status"]).word.lower(),
-        "inVain": only_if(is_active, explain_unregistered(task, unregistered)),
+        "whyNever": "no next run" if task["status"] == TaskStatus.ACTIVE else show_status(task["status"]).word.lower(),
     }
 
 

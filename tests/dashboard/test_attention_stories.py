@@ -148,7 +148,7 @@ def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app:
     assert [each.id for each in tasks(TaskQuery(trouble=Trouble.HELD), limit=9).items] == ["paid"]
     sentence, listed = read_attention(pages)
     assert sentence.startswith("2 things need you")
-    assert "Weak is paused, and its last run failed." in listed
+    assert "Weak is paused, and its last run has failed." in listed
     assert "bob has used up its budget (0 of 0 queries of 2027-01): 1 task waits until 1 February" in listed
 
 

@@ -35,7 +35,10 @@ def test_a_pause_of_everything_and_another_schedule_leave_the_alarm_as_it_was(pa
     pages.sim.app.pause_all()
     pages.sim.advance(5 * MINUTE)
     pages.sim.app.container.many_tasks.overview.forget()
-    assert "Payroll is paused, and its last run failed." in pages.words("/")
+    assert "Payroll is paused, and its last run has failed." in pages.words("/")
+    (found,) = pages.sim.app.container.many_tasks.overview.count(None).needs
+    assert (found.need.cause, found.need.since) == ("PAUSED", before.failing_since), "it dates the failure"
+    assert "failing</b>" not in pages.words("/tasks/pay"), "the list of those that are failing has no paused ones"
     actions = [task for task in pages.sim.app.tasks().items if task.handler == "cloudsched.change-tasks"]
     pages.sim.app.restore(actions[0].id)
     pages.sim.advance(5 * MINUTE)

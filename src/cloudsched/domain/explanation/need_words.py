@@ -32,7 +32,9 @@ NEED_WORDS: Final = complete_table(
         ),
         NeedCause.OVERDUE: NeedWords("Late", "is late and has not started", "are late and have not started"),
         NeedCause.PAUSED: NeedWords(
-            "Paused after failures", "is paused, and its last run failed", "are paused, and their last runs failed"
+            "Paused after failures",
+            "is paused, and its last run has failed",
+            "are paused, and their last runs have failed",
         ),
         NeedCause.HELD: NeedWords(
             "Out of budget",

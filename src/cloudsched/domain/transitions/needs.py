@@ -62,10 +62,9 @@ def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
         return _find_failed_delivery(task)
     if task.hold is not None and (hold := find_sole_hold(task)) is not None:
         return Trouble.HELD, hold.at
-    if task.consecutive_failures and task.status is TaskStatus.PAUSED:
-        return Trouble.PAUSED, task.status_changed_at
-    if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED}:
-        return Trouble.FAILED, task.failing_since or task.status_changed_at
+    if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED, TaskStatus.PAUSED}:
+        kind = Trouble.PAUSED if task.status is TaskStatus.PAUSED else Trouble.FAILED  # a pause ends no failure
+        return kind, task.failing_since or task.status_changed_at
     deadlines = [
         wait.deadline
         for run in task.runs

@@ -90,9 +90,12 @@ def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
 
 
 def test_a_late_task_is_called_late_wherever_it_stands() -> None:
-    """While its queue is paused for hours: in the list, on its page, and on Home."""
+    """While its queue is paused for hours: in the list, on its page, and with its queue on Home and among the queues."""
     with run_until(2.5, is_paused=True, schedule=HOURLY) as stack:
-        home, tasks, page = (read(stack, path) for path in ("", "tasks", "tasks/t"))
+        home, tasks, page, queues = (read(stack, path) for path in ("", "tasks", "tasks/t", "queues"))
+    for each in (home, queues):
+        assert "1 task is late and has not started." in each
+    assert "dispatches, with those to come" in queues, "those to come do not wait"
     assert "The queue cloudsched is paused" in home
     assert ">late</small>" in tasks
     assert "Late since" in page

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from cloudsched.dashboard.forms.fields import Submitted
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.authority import say_subject
+from cloudsched.domain.documents.task import NeedCause
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         "queues": api.get("/v1/queues")["queues"],
         "workers": api.get("/v1/workers")["workers"],
         "dispatch": api.list_items("/v1/dispatch-queues", "queues") if visit.role == "admin" else [],
+        "needs": api.list_items("/v1/overview", "needs"),
         "chosen": chosen,
         "waiting": waiting,
     }
@@ -45,7 +47,8 @@ def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the page of queues shows: first what is paused, then what waits."""
-    rows = [_build_dispatch(each, visit) for each in answer["dispatch"]]
+    held = {each["subject"]: each["detail"] for each in answer["needs"] if each["cause"] == NeedCause.QUEUE_PAUSED}
+    rows = [_build_dispatch(each, held.get(each["queue"], ""), visit) for each in answer["dispatch"]]
     rows.sort(key=lambda row: not row["isPaused"])
     paused = sum(row["isPaused"] for row in rows)
     queues = answer["queues"]
@@ -61,7 +64,7 @@ def build(answer: Json, visit: Visit) -> Json:
     return {**answer, "rows": rows, "sentence": sentence}
 
 
-def _build_dispatch(queue: Json, visit: Visit) -> Json:
+def _build_dispatch(queue: Json, held: str, visit: Visit) -> Json:
     carried = " and ".join(queue.get("priorities", ())).lower()
     by = only_if(queue.get("pausedAt"), f"by {say_subject(queue.get('pausedBy', ''))}")
     verbs = {"RUNNING": "Pause", "PAUSED": "Resume"} if visit.may_change else {}
@@ -72,7 +75,7 @@ def _build_dispatch(queue: Json, visit: Visit) -> Json:
         "note": f"of Cloud Tasks{only_if(carried, f', priority {carried}')}",
         "state": queue["state"].capitalize(),
         "more": by,
-        "waiting": write_count(queue["depth"], "dispatch", "dispatches"),
+        "waiting": f"{held} {write_count(queue['depth'], 'dispatch', 'dispatches')}, with those to come",
         "since": queue.get("pausedAt"),
         "verb": verbs.get(queue["state"]),
     }

@@ -33,7 +33,7 @@ MOST: Final = 10
 """The most handlers of a cause that have a row each."""
 _BY_HANDLER: Final = frozenset({NeedCause.FAILED, NeedCause.WAITING, NeedCause.OVERDUE, NeedCause.PAUSED})
 _WITH_ERROR: Final = frozenset({NeedCause.FAILED, NeedCause.PAUSED, NeedCause.DELIVERY})
-_LONGEST: Final = 500
+_LONGEST: Final = 200
 """The most characters of a detail."""
 _TITLE: Final = 60
 """The most characters of a title in a sentence, so that what is wrong stands in its first lines."""
@@ -116,18 +116,18 @@ class NeedFinder:
         path, query = "tasks", filters
         if task and count == Count(value=1):
             failures = task.consecutive_failures if cause is NeedCause.FAILED else 1
-            title = task.title if len(task.title) <= _TITLE else f"{task.title[: _TITLE - 1]}…"
-            sentence = f"{title} {words.one}{f', {failures:,} times in a row' if failures > 1 else ''}."
+            sentence = (
+                f"{_cut(task.title, _TITLE)} {words.one}{f', {failures:,} times in a row' if failures > 1 else ''}."
+            )
             path, query = f"tasks/{task.id}", {}
         else:
-            things = count.write("task", "tasks").capitalize()
-            sentence = f"{things}{f' of {handler}' if handler else ''} {words.one if count.value == 1 else words.many}."
+            sentence = _count(cause, count, f" of {handler}" if handler else "")
             detail = ": ".join(filter(None, (task.title if task else "", detail)))
         is_wait = cause is NeedCause.WAITING
         need = Need(
             cause=cause,
             sentence=sentence,
-            detail=detail[:_LONGEST],
+            detail=_cut(detail, _LONGEST),
             count=count,
             since=None if is_wait else at,
             until=at if is_wait else None,
@@ -145,8 +145,11 @@ class NeedFinder:
         return None
 
 
-def join_needs(causes: Iterable[FoundNeed], tasks: Iterable[FoundNeed]) -> list[FoundNeed]:
-    """Return all rows, the most urgent first, without those of tasks which a common cause explains whole."""
+def join_needs(causes: Iterable[FoundNeed], tasks: Sequence[FoundNeed]) -> list[FoundNeed]:
+    """Return all rows, the most urgent first, without those of tasks which a common cause explains whole.
+
+    A paused queue has the number of the late tasks that it explains.
+    """
     common = [*causes]
     explained = {(each.need.cause, each.need.subject): each.need.count.value for each in common if each.need.count}
     held = sum(count for (cause, _), count in explained.items() if cause is NeedCause.BUDGET_USED_UP)
@@ -161,8 +164,29 @@ def join_needs(causes: Iterable[FoundNeed], tasks: Iterable[FoundNeed]) -> list[
             return count <= held
         return bool(found.priorities) and found.priorities <= paused
 
-    rows = [*common, *(each for each in tasks if not is_explained(each))]
+    rows = [each for each in tasks if not is_explained(each)]
+    late = [each for each in tasks if each.priorities and each.priorities <= paused]
+    rows += (_add_late(each, late) for each in common)
     return sorted(rows, key=lambda each: _ORDER.index(each.need.cause))
+
+
+def _add_late(paused: FoundNeed, late: Sequence[FoundNeed]) -> FoundNeed:
+    found = [each for each in late if each.priorities & paused.priorities]
+    found = [each for each in found if each.need.subject is None] or found  # the row of all handlers
+    count = sum((each.need.count for each in found if each.need.count), Count(value=0))
+    if not count:
+        return paused
+    return replace(paused, need=paused.need.model_copy(update={"detail": _count(NeedCause.OVERDUE, count)}))
+
+
+def _count(cause: NeedCause, count: Count, whose: str = "") -> str:
+    """Return the sentence of a number of tasks."""
+    words = NEED_WORDS[cause]
+    return f"{count.write('task', 'tasks').capitalize()}{whose} {words.one if count.value == 1 else words.many}."
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _group_late(late: Sequence[tuple[datetime, Task]]) -> list[GroupCount]:

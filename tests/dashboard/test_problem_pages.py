@@ -11,10 +11,11 @@ import pytest
 from tests.cases import try_each
 from tests.dashboard.conftest import get
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import DAY
 from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
 
-from cloudsched import errors
+from cloudsched import Schedule, errors
 from cloudsched.client import Client
 from cloudsched.dashboard.application import Dashboard
 
@@ -150,3 +151,31 @@ def test_a_refusal_is_a_sentence_with_the_way_back(ui: str, path: str, says: str
     assert says in said
     assert not re.search(r"selection:|\bverb:|action:|<\w+\.\w+: '|\(Tick", text)
     assert re.search(rf'href="[^"]*ui/{back}">See {back}<|href="[./]*{back}">See {back}<', text, re.IGNORECASE)
+
+
+REFUSED: tuple[tuple[str, dict[str, str] | None], ...] = (
+    ("tasks/t/verbs/move", {"to": "nonsense"}),
+    ("tasks/t/verbs/pause", {"until": "nonsense"}),
+    ("tasks/t/verbs/retry", {"executionId": "x", "fromStep": "x"}),
+    ("tasks/t/verbs/snooze", {"duration": "nonsense"}),
+    ("new", {"handler": "echo", "verb": "create", "retries": "x", "lockKey": "y" * 5000, "until": "z"}),
+    ("new", {"handler": "echo", "verb": "create", "schedule": "every day", "timezone": "Nowhere"}),
+    ("bulk?action=pause&owner=ada", {"action": "pause", "owner": "ada", "pauseUntil": "nonsense"}),
+    ("usage", {"owner": "ada", "tokens": "many"}),
+    ("people/ada", {"way": "email", "address": "nonsense"}),
+    ("runs?minLateness=x", None),
+    ("tasks?dueFrom=x", None),
+    ("bulk?action=pause&dueUntil=x", None),
+)
+
+
+def test_a_refusal_names_fields_as_the_form_does(pages: Pages) -> None:
+    """No person has seen the API's names."""
+    pages.sim.app.handler("echo")(lambda: None)
+    pages.sim.app.create(
+        id="t", owner="ada", title="T", handler="echo", schedule=Schedule.every(DAY, start=pages.sim.now)
+    )
+    for path, form in REFUSED:
+        answer = pages.get("admin", f"/{path}") if form is None else pages.post("admin", f"/{path}", form)
+        said = html.unescape(re.sub(r"<[^>]+>", "\n", answer.text))
+        assert not re.search(r"(?m)^\s*([a-z]\w*(\.\w+)*|\w+[A-Z]\w*): ", said), path

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import read_instant, write_duration, write_notes
+from cloudsched.dashboard.words import split_words
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.document import Duration
@@ -47,11 +48,11 @@ class Filter:
         """Return its value in an address as the API takes it, or an empty string. Raises InvalidInput."""
         text = visit.query.get(self.name, "").strip()
         if self.kind == "instant":
-            return read_instant(text, visit.zone, self.name).iso
+            return read_instant(text, visit.zone, self.label).iso
         known = next((each for each in self.choices if each.casefold() == text.casefold()), None)
         if text and known is None and self.kind == "choice":
             hint = f"Choose one of {', '.join(filter(None, self.choices))}."
-            raise InvalidInput(self.name, f"is unknown: “{text[:40]}”", hint)
+            raise InvalidInput(self.label, f"is unknown: “{text[:40]}”", hint)
         return known or text
 
     def write(self, text: str, visit: Visit) -> str:
@@ -206,7 +207,7 @@ def _drop(name: str) -> dict[str, None]:
 
 def name_filter(name: str) -> str:
     """Return the name of a filter, such as ``Late by at least``."""
-    return _BY_NAME[name].label if name in _BY_NAME else name.capitalize()
+    return _BY_NAME[name].label if name in _BY_NAME else split_words(name).strip().capitalize()
 
 
 def write_value(name: str, text: str, visit: Visit) -> str:

@@ -15,6 +15,7 @@ from jinja2.lexer import Token
 from markupsafe import Markup, escape
 from werkzeug.wrappers import Request, Response
 
+from cloudsched.dashboard.forms.fields import name_field
 from cloudsched.dashboard.static_files import find_folder
 from cloudsched.dashboard.status import SHAPES, Status, show_status
 from cloudsched.dashboard.times import ShownInstant, write_took
@@ -171,6 +172,7 @@ TEMPLATES.filters |= FILTERS | {
     "dates": _hold_dates,
     "n": "{:,}".format,
     "took": write_took,
+    "field": name_field,
 }
 TEMPLATES.globals |= {"static": find_folder(), "shapes": SHAPES}
 

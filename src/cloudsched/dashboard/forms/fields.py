@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cloudsched.dashboard.filters import name_filter
 from cloudsched.dashboard.words import join_phrases, only_if
 from cloudsched.errors import (
     CloudschedError,
@@ -198,23 +199,37 @@ def _name_fault(error: CloudschedError) -> str:
     """Return an error's message, without what a page does by itself: its forms have their keys."""
     if isinstance(error, Unavailable) and error.idempotency_key is not None:
         return f"{error.service} cannot be reached: {error.reason}."
+    if isinstance(error, InvalidInput):
+        return "; ".join(f"{name_field(each.field)}: {_write_fault(each)}" for each in error.faults)
     return str(error)
 
 
+def name_field(path: str) -> str:
+    """Return the words that forms have for a field of the API, such as ``New time`` for ``to``."""
+    name = _KNOWN.get(path) or path.partition(".")[0]
+    return _WORDS.get(name) or name_filter(name)
+
+
+def _write_fault(error: InvalidInput) -> str:
+    return f"{error.problem}{only_if(error.hint, f' ({error.hint})')}"
+
+
+_WORDS: Final = {"to": "New time", "until": "Until"}
+"""The words for fields in forms with one field."""
 _KNOWN: Final = {"retry": "retries", "retry.maxRetries": "retries", "schedule.timezone": "timezone"}
 """The form's names for fields that the API calls otherwise."""
 
 
 def place_faults(error: InvalidInput, names: Sequence[str]) -> dict[str, str]:
-    """Return the problems by the form's fields, and under "" those of none. A part of a field is named by its path."""
+    """Return the problems by the form's fields, under "" those of none. Parts of a payload have their paths."""
     told: dict[str, list[str]] = {}
     for each in error.faults:
         field = _KNOWN.get(each.field, each.field)
         name = field if field in names else field.partition(".")[0]
-        said = str(each.args[0])
-        if name == field and name in names:
-            said = said.removeprefix(f"{each.field}: ")
-        told.setdefault(name if name in names else "", []).append(said)
+        part = each.field.removeprefix(PAYLOAD).removeprefix(".") if name == PAYLOAD else ""
+        if name not in names:
+            part, name = name_field(each.field), ""
+        told.setdefault(name, []).append(join_phrases(part, _write_fault(each), separator=": "))
     return {name: "; ".join(said) for name, said in told.items()}
 
 

@@ -48,6 +48,7 @@ _STEP_STYLES = complete_table(
         StepStatus.SUCCEEDED: "green",
         StepStatus.FAILED: "red",
         StepStatus.TIMED_OUT: "",
+        StepStatus.CANCELLED: "",
     },
 )
 _MAX_RESULT_LENGTH = 60

@@ -53,16 +53,6 @@ def percent(fraction: float) -> str:
     return f"{min(1.0, max(0.0, fraction)) * 100:.2f}%"
 
 
-def draw_picture(height: float, *children: Markup) -> Markup:
-    """Return a chart of the full width, hidden from screen readers, because words beside it say the same."""
-    return element("svg", *children, cls="c", height=height, **{"aria-hidden": "true"})
-
-
-def draw_vertical(css: str, place: float, top: float, bottom: float) -> Markup:
-    """Return a vertical line at a place of the width, from 0 to 1."""
-    return element("line", cls=css, x1=percent(place), x2=percent(place), y1=top, y2=bottom)
-
-
 _HEIGHT: Final = 44
 _LEAST: Final = 3
 """In pixels: the height of what is little."""
@@ -167,12 +157,12 @@ def draw_bars(places: Sequence[tuple[float, float, RunPart]], most: int, name: s
             links.append(element("a", said, piece, href=number.href, cls="b", tabindex="-1"))
         if part.start <= visit.now < part.end:
             place = left + width * ((visit.now - part.start) / (part.end - part.start))
-            scenery.append(draw_vertical("nowl", place, 0, _HEIGHT))
+            scenery.append(element("line", cls="nowl", x1=percent(place), x2=percent(place), y1=0, y2=_HEIGHT))
     hidden = element("g", *scenery, **{"aria-hidden": "true"})
     return element("svg", *links, hidden, cls="c", height=_HEIGHT, role="group", aria_label=name)
 
 
-_LOOKS = {"SUCCEEDED": "f-past", "RUNNING": "f-run", "WAITING": "hatched"}
+_LOOKS = {"SUCCEEDED": "f-past", "RUNNING": "f-run", "WAITING": "hatched", "SUSPENDED": "hatched"}
 """The looks of bars by their status. All others have failed, or were cancelled."""
 _SUSPENDED_KINDS = frozenset({"SLEEP", "EVENT"})
 
@@ -185,21 +175,20 @@ def find_span(record: Json, now: datetime) -> tuple[datetime, datetime]:
 
 
 def list_rows(record: Json, now: datetime) -> list[Json]:
-    """Return the rows: the handler with its attempts, then each step."""
-    began = record.get("startedAt") or record["scheduledFor"]
-    attempts = [(each, _LOOKS.get(each["status"], "f-fail")) for each in record["attempts"]]
-    whole = {"startedAt": began, "finishedAt": record.get("finishedAt")}
-    bars = [(whole, "queued"), *attempts]
-    if record["status"] == ExecutionStatus.RUNNING:
-        since = record["attempts"][-1]["finishedAt"] if record["attempts"] else began
-        bars.append(({"startedAt": since, "finishedAt": record.get("leaseUntil")}, "f-run"))
-    rows = [{"number": 0, "kind": "runs", "name": "The handler", "status": record["status"], "bars": bars, **whole}]
+    """Return the rows: the handler with its attempts, then each step. Nothing is drawn of the time between attempts."""
+    bars = [(each, _LOOKS.get(each["status"], "f-fail")) for each in record["attempts"]]
+    if began := record.get("attemptStartedAt"):
+        end = record.get("leaseUntil") or record.get("finishedAt")
+        bars.append(({"startedAt": began, "finishedAt": end}, _LOOKS.get(record["status"], "f-fail")))
+    run = {"number": 0, "kind": "runs", "name": "The handler", "status": record["status"]}
+    rows = [{**run, "bars": bars, "took": write_took(record, now)}]
     for step in record.get("steps", ()):
         kind = step["kind"].lower()
         look = "hatched" if step["kind"] in _SUSPENDED_KINDS else _LOOKS.get(step["status"], "f-fail")
-        rows.append({**step, "kind": kind, "name": step.get("name") or kind, "bars": [(step, look)]})
+        named = {"kind": kind, "name": step.get("name") or kind, "took": write_took(step, now)}
+        rows.append({**step, **named, "bars": [(step, look)]})
     span = find_span(record, now)
-    return [{**row, "took": write_took(row, now), "chart": _draw(row["bars"], *span)} for row in rows]
+    return [{**row, "chart": _draw(row["bars"], *span)} for row in rows]
 
 
 def _draw(bars: Iterable[tuple[Json, str]], start: datetime, end: datetime) -> Markup:
@@ -215,7 +204,7 @@ def _draw(bars: Iterable[tuple[Json, str]], start: datetime, end: datetime) -> M
             shape["fill"] = "url(#hatch)"
         width = percent(share) if share > 0.003 else "3"  # noqa: PLR2004 - three pixels at least
         marks.append(element("rect", cls=css, x=percent((begin - start) / length), width=width, **shape))
-    return draw_picture(32, *marks)
+    return element("svg", *marks, cls="c", height=32, **{"aria-hidden": "true"})
 
 
 MARKS: Final = 12

@@ -17,7 +17,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard.forms.fields import name_field
 from cloudsched.dashboard.static_files import find_folder
-from cloudsched.dashboard.status import SHAPES, Status, show_status
+from cloudsched.dashboard.status import SHAPES, Status, shorten_error, show_status
 from cloudsched.dashboard.times import ShownInstant, write_took
 from cloudsched.dashboard.words import fold_deliveries, only_if, show_unseen, write_count
 from cloudsched.features.table import FEATURES
@@ -172,6 +172,7 @@ TEMPLATES.filters |= FILTERS | {
     "dates": _hold_dates,
     "n": "{:,}".format,
     "took": write_took,
+    "brief": shorten_error,
     "field": name_field,
 }
 TEMPLATES.globals |= {"static": find_folder(), "shapes": SHAPES}

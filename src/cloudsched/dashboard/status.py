@@ -5,13 +5,12 @@ Never a shape without its word, never colour alone.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, ExecutionError, ExecutionStatus
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
 from cloudsched.domain.explanation.explain import BLOCKING
@@ -24,18 +23,19 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 
-_WAKES_AT: Final = re.compile(r"(?<=^It sleeps until )\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d")
-
 
 def write_message(record: Json, visit: Visit) -> str:
-    """Return an execution's message about its status. A sleep's end is written as pages show instants, not as ISO."""
+    """Return an execution's message about its status. A sleep's end is an instant as pages show it."""
     message = str(record.get("message") or "")
-    if record["status"] != "SUSPENDED":
+    if not message.startswith("It sleeps until ") or not record.get("nextAttemptAt"):
         return drop_policy(message)
-    try:
-        return _WAKES_AT.sub(lambda found: visit.moment(found[0]).text, message)
-    except (ValueError, OverflowError):  # a worker that interrupts a run writes what it likes
-        return message
+    end = visit.moment(record["nextAttemptAt"])
+    return f"It {'sleeps' if end.local > end.now else 'was to sleep'} until {end.text}."
+
+
+def shorten_error(error: Json) -> str:
+    """Return an error as a part of a sentence. The page of its run has the whole."""
+    return ExecutionError.model_validate(error, extra="ignore").brief
 
 
 SHAPES: Final = {
@@ -87,6 +87,7 @@ _STEP: Final = complete_table(
         StepStatus.SUCCEEDED: _EXECUTION[ExecutionStatus.SUCCEEDED],
         StepStatus.FAILED: _EXECUTION[ExecutionStatus.FAILED],
         StepStatus.TIMED_OUT: _EXECUTION[ExecutionStatus.TIMED_OUT],
+        StepStatus.CANCELLED: _EXECUTION[ExecutionStatus.CANCELLED],
     },
 )
 _DELIVERY: Final = complete_table(

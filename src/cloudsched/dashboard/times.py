@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.words import only_if
+from cloudsched.domain.documents.execution import Execution
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -125,16 +126,18 @@ def write_duration(duration: timedelta) -> str:
     return _two(days, "d", rest // _HOUR, "h", alone=days >= _DAYS_ALONE)
 
 
-def write_took(record: Mapping[str, Any], now: datetime) -> str:
-    """Return what a run, an attempt or a step took: from its start to its end, or to now. A dash if it never started.
-
-    Of a run it is the time from the start of its first attempt, with all that it waited for since. The API calls that
-    `Execution.duration`, and `minDuration` asks for it.
-    """
+def find_took(record: Mapping[str, Any], now: datetime) -> timedelta | None:
+    """Return what a run, an attempt or a step took: of a run the time of its attempts. None if it never started."""
+    if "scheduledFor" in record:
+        return Execution.model_validate(record, extra="ignore").took(now)
     started = find_instant(record, "startedAt")
-    if started is None:
-        return NONE
-    return write_duration(max((find_instant(record, "finishedAt") or now) - started, timedelta(0)))
+    return None if started is None else max((find_instant(record, "finishedAt") or now) - started, timedelta(0))
+
+
+def write_took(record: Mapping[str, Any], now: datetime) -> str:
+    """Return that in words. A dash if it never started."""
+    took = find_took(record, now)
+    return NONE if took is None else write_duration(took)
 
 
 def _two(large: int, large_unit: str, small: int, small_unit: str, *, alone: bool = False) -> str:

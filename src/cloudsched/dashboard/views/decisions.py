@@ -60,13 +60,16 @@ def fetch(api: Api, visit: Visit) -> Json:
     return {"waits": waits, "isCut": is_cut, "error": ""}
 
 
+def find_awaited(record: Json) -> Json | None:
+    """Return the wait for an event at which an execution is suspended."""
+    steps = reversed(record.get("steps", ()) if record["status"] == ExecutionStatus.SUSPENDED else ())
+    return next((each for each in steps if (each["kind"], each["status"]) == ("EVENT", "WAITING")), None)
+
+
 def make_decision(record: Json, task: Json, visit: Visit) -> Json | None:
     """Return what a suspended execution waits for, if that is an event that nobody has sent."""
-    steps = (
-        each for each in reversed(record.get("steps", ())) if (each["kind"], each["status"]) == ("EVENT", "WAITING")
-    )
-    step = next(steps, None)
-    if step is None or record["status"] != ExecutionStatus.SUSPENDED:
+    step = find_awaited(record)
+    if step is None:
         return None
     sent = ((each["name"], each.get("executionId") or record["id"]) for each in task.get("events", ()))
     if (step["name"], record["id"]) in sent:  # and the run has not gone on with it yet

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.charts import find_span, list_rows
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
-from cloudsched.dashboard.status import BAD, OPEN, show_status, write_message
-from cloudsched.dashboard.times import find_instant, parse_instant, write_duration, write_took
-from cloudsched.dashboard.views.decisions import make_decision
+from cloudsched.dashboard.status import BAD, OPEN, shorten_error, show_status, write_message
+from cloudsched.dashboard.times import find_instant, find_took, parse_instant, write_duration, write_took
+from cloudsched.dashboard.views.decisions import find_awaited, make_decision
 from cloudsched.dashboard.views.runs import find_lateness
 from cloudsched.dashboard.views.task import name_actor
-from cloudsched.dashboard.words import shorten
+from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.run_counts import LATE
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.verbs import EDITS
 
 if TYPE_CHECKING:
@@ -26,31 +27,15 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
-_LONGEST: Final = 1000
-_TIMED: Final = frozenset({ExecutionStatus.RUNNING, ExecutionStatus.RETRYING})
-"""The statuses of what goes on at that time. What is suspended has a message that says for what it waits."""
-
-
-def fetch_held_up(api: Api, visit: Visit, record: Json) -> str:
-    """Return the sentence of the explanation about an execution that is late. Empty if it is not."""
-    until = find_instant(record, "nextAttemptAt") or find_instant(record, "leaseUntil")
-    if record["status"] not in _TIMED or until is None or until >= visit.now:
-        return ""
-    findings = api.list_items(f"{task_path(record['taskId'])}/explain", "findings")
-    return next(
-        (shorten(each["sentence"], _LONGEST) for each in findings if each.get("executionId") == record["id"]), ""
-    )
-
 
 ROWS: Final = 180
 """The number of steps that are shown at once."""
-_TREE: Final = 100
 _SHOWN: Final = 20_000
 """The number of characters of a payload or a result that are shown. The download has all of it."""
 
 
 def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
-    """Ask the API for an execution, its task and the calls below it."""
+    """Ask the API for an execution and its task."""
     path = execution_path(task_id, execution_id)
     record = api.get(path)
     task, _ = api.task(task_id)
@@ -59,14 +44,12 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "execution": record,
         "task": task,
         "mayStart": fetch_startable(api, visit, task),
-        "tree": api.find(f"{task_path(task_id)}/tree", executionId=execution_id),
         "logs": api.find(f"{path}/logs"),
         "child": api.find(task_path(step["child"])) if step and step.get("child") else None,
         "history": fetch_edits(api, record, task),
-        "eventSchemas": api.find_handler(task["handler"]).get("eventSchemas", {}) if _find_awaited(record) else {},
+        "eventSchemas": api.find_handler(task["handler"]).get("eventSchemas", {}) if find_awaited(record) else {},
         "told": api.find(f"{path}/deliveries") if _may_be_told(record, task) else None,
-        "heldUp": fetch_held_up(api, visit, record),
-        "whyLate": _fetch_why_late(api, record),
+        "why": _fetch_why(api, visit, record, task),
         "hasGood": record["status"] in BAD and find_good(api, task_path(task_id), record) is not None,
     }
     if record["status"] in OPEN:
@@ -93,27 +76,27 @@ def hash_record(record: Json) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _fetch_why_late(api: Api, record: Json) -> str:
-    """Return what the API's explanation says of a run that has ended and began late. Empty for all others."""
-    late = find_lateness(record)
-    if late is None or late <= LATE or record["status"] in OPEN:
-        return ""
-    path = f"{task_path(record['taskId'])}/explain"
-    found = api.list_items(path, "findings", at=record["scheduledFor"])
-    return next((each["sentence"] for each in found if each.get("executionId") == record["id"]), "")
+def _fetch_why(api: Api, visit: Visit, record: Json, task: Json) -> str:
+    """Return what the API's explanation says of a run that does not go on, or that began late or waited for an attempt.
+
+    Empty for all others, and for one that its task's pause holds: its message says so.
+    """
+    at = None
+    if ended := find_instant(record, "finishedAt"):
+        at = record["scheduledFor"]
+        took = find_took(record, ended)
+        is_told = took is not None and ended - parse_instant(at) - took > LATE
+    else:
+        until = find_instant(record, "nextAttemptAt", "leaseUntil")
+        is_held = (record["status"], task["status"]) == (ExecutionStatus.SUSPENDED, TaskStatus.PAUSED)
+        is_told = until is not None and until < visit.now and not is_held
+    found = api.list_items(f"{task_path(task['id'])}/explain", "findings", at=at) if is_told else []
+    return next((str(each["sentence"]) for each in found if each.get("executionId") == record["id"]), "")
 
 
 def _find_step(record: Json, visit: Visit) -> Json | None:
     """Return the chosen step."""
     return next((each for each in record.get("steps", ()) if str(each["number"]) == visit.query.get("step")), None)
-
-
-def _find_awaited(record: Json) -> str | None:
-    """Return the event that a suspended execution waits for."""
-    if record["status"] != ExecutionStatus.SUSPENDED:
-        return None
-    steps = reversed(record.get("steps", []))
-    return next((each["name"] for each in steps if (each["kind"], each["status"]) == ("EVENT", "WAITING")), None)
 
 
 def build(answer: Json, visit: Visit) -> Json:
@@ -129,7 +112,7 @@ def build(answer: Json, visit: Visit) -> Json:
     return {
         **answer,
         "title": f"{task['title']}, {visit.moment(record['scheduledFor']).text}",
-        "sentence": _write_sentence(record, visit, answer["heldUp"]),
+        "sentence": _write_sentence(record, visit, only_if(record["status"] in OPEN, answer["why"])),
         "facts": [*_list_facts(record, task, visit)],
         "isOpen": record["status"] in OPEN,
         "span": find_span(record, visit.now),
@@ -137,12 +120,11 @@ def build(answer: Json, visit: Visit) -> Json:
         "moreRows": str(offset + ROWS) if len(rows) > offset + ROWS else None,
         "step": step,
         "stepFacts": [*_list_step(step, visit, answer["child"])] if step else [],
-        "branches": [*_walk(answer["tree"])][1 : _TREE + 1],
         "parts": [
             ("payload", note if payload != {} else "", write_json(payload)),
             ("result", "", write_json(record.get("content"))),
         ],
-        "awaited": _find_awaited(record) if "sendEvent" in verbs else None,
+        "awaited": (find_awaited(record) or {}).get("name") if "sendEvent" in verbs else None,
         "decision": make_decision({**record, "eventSchemas": answer["eventSchemas"]}, task, visit),
         "retryQuestion": make_retry_question(task, record) if "retry" in verbs else None,
         "whyNoRetry": explain_retry(task, record, may_start=answer["mayStart"]),
@@ -151,17 +133,19 @@ def build(answer: Json, visit: Visit) -> Json:
 
 
 def _write_sentence(record: Json, visit: Visit, held_up: str) -> str:
+    """Return the headline. Of a run that failed it begins with its error, whatever else there is to say."""
     status = show_status(record["status"]).word
-    error = record.get("error")
-    if said := held_up or write_message(record, visit):
-        return f"{status}. {said}"
-    if record["status"] == ExecutionStatus.RETRYING and record.get("nextAttemptAt"):
+    said = held_up or write_message(record, visit)
+    if error := record.get("error"):
+        brief = shorten_error(error)
+        if record["status"] in BAD:
+            status += f" with {brief.rstrip('.')}"
+        elif not said and record["status"] in OPEN:
+            said = f"An earlier attempt ended with {brief}"
+    if record["status"] == ExecutionStatus.RETRYING and record.get("nextAttemptAt") and not held_up:
         moment = visit.moment(record["nextAttemptAt"])
-        return f"Its last attempt failed. The next one starts {moment.text}, {moment.relative}."
-    if error:
-        how = ". An earlier attempt ended" if record["status"] in OPEN else ""
-        return f"{status}{how} with {error['type']}: {shorten(error['message'])}"
-    return f"{status}."
+        said = f"{said} The next attempt starts {moment.text}, {moment.relative}."
+    return said if said.startswith(status) else f"{status}. {said}".strip()
 
 
 def _list_facts(record: Json, task: Json, visit: Visit) -> Iterator[tuple[str, str]]:
@@ -196,14 +180,6 @@ def _list_step(step: Json, visit: Visit, child: Json | None) -> Iterator[tuple[s
         yield "Error", f"{step['error']['type']}: {step['error']['message']}"
     if step.get("sender"):
         yield "Sent by", name_actor(step["sender"])
-
-
-def _walk(tree: Json | None, depth: int = 0) -> Iterator[tuple[int, Json]]:
-    if tree is None:
-        return
-    yield depth, tree["task"]
-    for child in tree.get("children", []):
-        yield from _walk(child, depth + 1)
 
 
 def write_json(content: object) -> str:
@@ -294,8 +270,7 @@ def _write(record: Json, log: list[Json], answer: Json, visit: Visit) -> Iterato
     yield from write_json(payload).splitlines()
     yield from ["Result:", *write_json(record.get("content")).splitlines()]
     if error:
-        yield f"Error: {error['type']}: {error['message']}"
-        yield from (error.get("traceback") or "").splitlines()
+        yield f"Error: {shorten_error(error)}"
     for step in record.get("steps", ()):
         yield f"{step['kind'].capitalize()} {step['name']}: {show_status(step['status']).word.lower()}"
     yield from (f"{each.get('level', '')} {each.get('text', '')}".strip() for each in log)

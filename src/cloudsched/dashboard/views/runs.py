@@ -67,20 +67,15 @@ def _write_outcome(record: Json, visit: Visit) -> str:
         return json.dumps(record["content"], ensure_ascii=False)
     if not record.get("finishedAt") and record.get("progress"):
         return str(record["progress"][-1]["text"])
-    covers = record.get("covers") or {}
-    more = covers.get("count", 1) - 1
-    told = f"This and {more:,} more, up to {visit.moment(covers['until']).text}. " if more else ""
-    return told + write_message(record, visit)
+    return write_message(record, visit)
 
 
 def _name_until(record: Json, visit: Visit) -> str:
-    until = record.get("nextAttemptAt") or record.get("leaseUntil")
-    is_ahead = until is not None and parse_instant(until) >= visit.now
+    until = find_instant(record, "nextAttemptAt", "leaseUntil")
+    is_ahead = until is not None and until >= visit.now
     if not record.get("nextAttemptAt"):
         return "lease ends" if is_ahead else "lease ended"
-    if record["status"] == ExecutionStatus.RETRYING and is_ahead:
-        return "next attempt"
-    return "next attempt was due"
+    return "due" if is_ahead else "was due"
 
 
 PAGE_SIZE: Final = 100

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final
 
@@ -142,6 +142,10 @@ class Trigger(StoredEnum):
     SNOOZE = "SNOOZE"
 
 
+_BRIEF: Final = 200
+"""The most letters of an error in a sentence."""
+
+
 class ExecutionError(WireModel):
     """The error of an attempt."""
 
@@ -150,6 +154,13 @@ class ExecutionError(WireModel):
     message: str
     traceback: str | None = None
     """The end of the traceback, shortened. Its last lines are nearest to the cause."""
+
+    @property
+    def brief(self) -> str:
+        """Its type and the first line of its message, as a part of a sentence. What is cut ends with ``…``."""
+        whole = f"{self.type}: {self.message}"
+        brief = whole.partition("\n")[0][:_BRIEF]
+        return brief if brief == whole else f"{brief}…"
 
 
 class ProgressNote(WireModel):
@@ -250,6 +261,11 @@ class Suspension(WireModel):
     """The time at which it stops waiting for an event, or None. It is resumed in between, to look for one."""
 
     @property
+    def is_timed(self) -> bool:
+        """Return whether it ends at an instant, by itself: a sleep, the retry of a step, or an interruption."""
+        return not (self.calls or self.events or self.quota_refusal)
+
+    @property
     def people(self) -> list[str]:
         """The users who are asked by name."""
         return list_people(self.senders)
@@ -279,6 +295,8 @@ class Run(RunFields):
     are not."""
     attempts: tuple[Attempt, ...] = ()
     """The finished attempts: the first and the last ones."""
+    first_lease_at: Instant | None = None
+    """The start of its attempt's first lease, if that has been suspended since."""
     omitted_attempts: int = 0
     """The number of attempts between these, which are omitted."""
     progress: tuple[ProgressNote, ...] = ()
@@ -328,6 +346,11 @@ class Run(RunFields):
     log: str | None = None
     """The log of its attempts, encrypted since its owner can read this document. See
     `engine.state.attempt_log`."""
+
+    @property
+    def attempt_started_at(self) -> Instant | None:
+        """The start of the attempt that is running or suspended, or None if there is none."""
+        return self.first_lease_at or (self.lease.started_at if self.lease else None)
 
     @property
     def wait_for_event(self) -> Suspension | None:
@@ -409,6 +432,8 @@ class Execution(Document):
     """The first and the last attempts, by their numbers."""
     omitted_attempts: int = 0
     """The number of attempts between these, which are omitted."""
+    attempt_started_at: Instant | None = None
+    """The start of the attempt that is running or suspended, or was when it ended. None if there is none."""
     status: ExecutionStatus
     content: Any = None
     """The handler's result, as JSON."""
@@ -417,8 +442,8 @@ class Execution(Document):
     message: str | None = None
     """The reason for its status, such as why it was skipped, expired or cancelled."""
     next_attempt_at: Instant | None = None
-    """The due time of the next attempt of a RETRYING execution. Of a SUSPENDED one, the time at which it
-    would have started if its task were not paused."""
+    """The due time of the next attempt of a RETRYING execution. Of a SUSPENDED one, the time at which it goes
+    on by itself, or would have if its task were not paused."""
     lease_until: Instant | None = None
     """The time at which the attempt that is running loses its lease, unless it is renewed."""
     worker: str | None = None
@@ -473,10 +498,21 @@ class Execution(Document):
 
     @property
     def duration(self) -> timedelta | None:
-        """The time from the first attempt's start to its end, or None if nothing was run, or it is open."""
-        if self.started_at is None or self.finished_at is None:
+        """The time that its attempts took, or None if nothing was run, or it is open."""
+        return None if self.finished_at is None else self.took(self.finished_at)
+
+    def took(self, now: datetime) -> timedelta | None:
+        """Return the time of its attempts, up to now if it is open. None if nothing was run.
+
+        What a handler sleeps or waits for is a part of its attempt. What passes between attempts is not: the wait for
+        a retry, a paused task or queue, or a retry by hand.
+        """
+        if self.started_at is None:
             return None
-        return self.finished_at - self.started_at
+        spans = [(each.started_at, each.finished_at) for each in self.attempts]
+        if self.attempt_started_at is not None:
+            spans.append((self.attempt_started_at, self.finished_at or now))
+        return sum((max(end - start, timedelta(0)) for start, end in spans), timedelta(0))
 
     @property
     def lateness(self) -> timedelta | None:

@@ -59,6 +59,8 @@ class StepStatus(StoredEnum):
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
     TIMED_OUT = "TIMED_OUT"
+    CANCELLED = "CANCELLED"
+    """Its run ended before it did. It is stored as WAITING, since a retry of the run goes on with it."""
 
 
 class StepError(WireModel):

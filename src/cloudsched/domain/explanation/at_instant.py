@@ -214,20 +214,21 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
     sentence += f" {say_status(record.status)}"
     why = record.message or ""
     if record.status is not ExecutionStatus.SUCCEEDED and record.error is not None:
-        why = f"{record.error.type}: {record.error.message}"
+        why = record.error.brief
     sentence = with_message(sentence, why)
     started = record.started_at or record.scheduled_for
 
     late = started - record.scheduled_for
     if late > LATE:
-        sentence = f"{sentence.rstrip('.')}. It began {_write_delay(late)} late, "
+        sentence = f"{sentence.rstrip('.')}. It began {write_delay(late)} late, "
         sentence += f"{say_instant(question.task, started)}."
         for first in record.attempts[:1]:
             if first.lock_waited_since is not None:
                 sentence += f" It waited for its lock since {question.say(first.lock_waited_since)}."
             elif first.worker is not None:
                 sentence += f" It waited for a worker, until {first.worker!r} took it."
-        sentence += question.evidence.delays.get(record.id, "")
+    if delays := question.evidence.delays.get(record.id):
+        sentence = f"{sentence.rstrip('.')}.{delays}"
 
     if record.is_left_out:
         reason = Reason.ADJUSTED
@@ -244,7 +245,8 @@ def _find_meant(question: _Question, record: Execution) -> datetime:
     return due[0] if due and due[0] <= _find_last(record) else record.scheduled_for
 
 
-def _write_delay(late: timedelta) -> str:
+def write_delay(late: timedelta) -> str:
+    """Return a time of minutes or more in its units, such as ``1 h 37 min``."""
     minutes = int(late.total_seconds() // 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -441,7 +443,7 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
         kept = task.execution_retention
         why = ""
         if kept and occurrence + kept <= now:
-            why = f", since records are kept for {_write_delay(kept)}"
+            why = f", since records are kept for {write_delay(kept)}"
         yield Finding(
             reason=Reason.NOT_KEPT,
             sentence=f"{due}, of which no record is kept{why}.",
@@ -458,7 +460,7 @@ def _explain_clock(question: _Question) -> Iterator[Finding]:
     before, after = (zone.offset_at(int(at.timestamp())) for at in (day.start, day.end))
     if before == after:
         return
-    shift = _write_delay(timedelta(seconds=abs(after - before)))
+    shift = write_delay(timedelta(seconds=abs(after - before)))
     direction = "forward" if after > before else "back"
     sentence = f"The clocks in {task.timezone} go {direction} by {shift} that day."
     if after > before and task.schedule.gap == "SKIP":

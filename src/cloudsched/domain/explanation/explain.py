@@ -168,7 +168,7 @@ def _say_last_attempt(run: Run) -> str:
     last = run.attempts[-1] if run.attempts else None
     if last is None or last.error is None:
         return ""
-    return f" Attempt {last.number} {say_status(last.status)}: {last.error.type}: {last.error.message}"
+    return f" Attempt {last.number} {say_status(last.status)}: {last.error.brief}"
 
 
 def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) -> _Found:
@@ -476,7 +476,7 @@ def _explain_last(evidence: Evidence, last: Execution) -> Finding:
         sentence += f", and {task.consecutive_failures - 1:,} before it failed, too"
     why = last.message or ""
     if last.status is not ExecutionStatus.SUCCEEDED and last.error is not None:
-        why = f"{last.error.type}: {last.error.message}"
+        why = last.error.brief
     sentence = with_message(sentence, why)
     if last.events:
         kept = " and ".join(repr(each.name) for each in last.events)

@@ -223,7 +223,9 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
         case Suspend() as suspend:
             if task.status in FINAL_STATUSES:
                 return wait_for_retry(task, drop_lease(run), now, **record_fields)
-            waiting = on_suspend(task, drop_lease(run), suspend, calls_in_progress, now)
+            waiting = on_suspend(
+                task, drop_lease(run, first_lease_at=run.attempt_started_at), suspend, calls_in_progress, now
+            )
             questions = make_questions(task, run, suspend, now)
             return Commit(with_changes(task, now, runs=task.runs_with(waiting)), messages=questions)
         case Fail(reason):
@@ -280,7 +282,7 @@ def with_finished_attempt(
         raise ValueError(f"execution {run.execution_id} has no attempt under way")
     attempt = Attempt.build(
         number=run.attempt,
-        started_at=run.lease.started_at,
+        started_at=run.first_lease_at or run.lease.started_at,
         finished_at=now,
         status=status,
         error=error,
@@ -298,7 +300,8 @@ def with_attempt(run: Run, attempt: Attempt) -> Run:
     too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
     shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
     omitted = run.omitted_attempts + too_many
-    return run.model_copy(update={"attempts": shown, "omitted_attempts": omitted, "lease": None})
+    ended = {"lease": None, "first_lease_at": None}
+    return run.model_copy(update={"attempts": shown, "omitted_attempts": omitted, **ended})
 
 
 def _drop_traceback(attempt: Attempt) -> Attempt:

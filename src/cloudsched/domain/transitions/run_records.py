@@ -165,6 +165,7 @@ def execution_record(
         started_at=run.started_at,
         attempts=run.attempts,
         omitted_attempts=run.omitted_attempts,
+        attempt_started_at=run.attempt_started_at,
         status=status,
         message=message or run.note,
         progress=run.progress,

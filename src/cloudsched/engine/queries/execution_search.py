@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
@@ -20,6 +20,7 @@ from cloudsched.domain.documents.execution import (
     Run,
 )
 from cloudsched.domain.documents.filters import RunConditions
+from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import Task, TaskStatus, find_open_position, get_open_status
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.ports.search import (
@@ -134,7 +135,16 @@ def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Exec
     execution = engine.store.load_execution(task.id, execution_id)
     if execution is None:
         raise NotFound("execution", execution_id)
-    return _as_held(task, engine.archive().load_execution(execution))
+    return _end_steps(_as_held(task, engine.archive().load_execution(execution)))
+
+
+def _end_steps(execution: Execution) -> Execution:
+    """Return an execution of which nothing waits if it has ended: what waited then was cancelled with it."""
+    if not execution.status.is_final:
+        return execution
+    end = {"status": StepStatus.CANCELLED, "finished_at": execution.finished_at}
+    steps = [each.model_copy(update=end) if each.status is StepStatus.WAITING else each for each in execution.steps]
+    return execution.model_copy(update={"steps": tuple(steps)})
 
 
 def load_sealed_log(engine: EngineContext, task: Task, execution_id: str) -> tuple[str | None, str | None]:
@@ -153,31 +163,20 @@ def open_run_as_execution(task: Task, run: Run, journal: Iterable[JournalEntry] 
     steps = tuple(entry.to_record() for entry in journal)
     if run.suspension is not None:
         message = f"It {run.suspension.reason.rstrip('.')}."
-        return execution_record(
-            task,
-            run,
-            ExecutionStatus.SUSPENDED,
-            task.updated_at,
-            message=message,
-            steps=steps,
-        )
+        goes_on = run.due_at if run.suspension.is_timed or run.due_at <= task.updated_at else None
+        more: dict[str, Any] = {"message": message, "steps": steps, "next_attempt_at": goes_on}
+        return _as_held(task, execution_record(task, run, ExecutionStatus.SUSPENDED, task.updated_at, **more))
     if run.lease is None:
-        record = execution_record(
-            task,
-            run,
-            ExecutionStatus.RETRYING,
-            task.updated_at,
-            next_attempt_at=run.due_at,
-        )
-        return _as_held(task, record)
+        more = {"next_attempt_at": run.due_at}
+        return _as_held(task, execution_record(task, run, ExecutionStatus.RETRYING, task.updated_at, **more))
 
     record = execution_record(task, run, ExecutionStatus.RUNNING, task.updated_at, steps=steps)
     return record.model_copy(update={"lease_until": run.lease.until, "worker": run.lease.worker})
 
 
 def _as_held(task: Task, execution: Execution) -> Execution:
-    """Return an execution whose retry its task's pause holds back as one that waits for the pause's end."""
-    if execution.status is not ExecutionStatus.RETRYING or task.status is not TaskStatus.PAUSED:
+    """Return an execution that its task's pause keeps from going on as one that waits for the pause's end."""
+    if execution.next_attempt_at is None or task.status is not TaskStatus.PAUSED:
         return execution
     message = f"It waits until its task is resumed. {task.message}".rstrip()
     return execution.model_copy(update={"status": ExecutionStatus.SUSPENDED, "message": message})
@@ -207,7 +206,7 @@ class ExecutionFilter:
     error_type: str | None = None
     """The error's type, whole."""
     min_duration: timedelta | None = None
-    """The least time from the first attempt's start to its end."""
+    """The least time that its attempts took."""
     min_lateness: timedelta | None = None
     """The least time by which the start was later than its schedule said."""
 

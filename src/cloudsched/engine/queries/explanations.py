@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.audit_note import AuditNote, find_first_id
@@ -16,6 +17,7 @@ from cloudsched.domain.explanation.at_instant import (
     find_day,
     list_due,
     sort_records,
+    write_delay,
 )
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Undelivered
@@ -90,16 +92,25 @@ def explain_task(
 def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool) -> Iterator[str]:
     """Yield what the notes and the counts tell of the time in which a run waited to start, each with a space before.
 
-    That is which queues were resumed then, for those who see all tasks, and how many of the runs that were due in that
-    time started in time: of all tasks, or of its owner's.
+    That is which queues were resumed then, for those who see all tasks, also before a later attempt, and how many of
+    the runs that were due in that time started in time: of all tasks, or of its owner's.
     """
     began = record.started_at
+    waits = []
+    if began is not None and has_started_late(record):
+        waits.append((record.scheduled_for, began, ""))
+    for before, after in pairwise(record.attempts):
+        wait = after.started_at - before.finished_at
+        said = f" Attempt {after.number} began {write_delay(wait)} after attempt {before.number} ended."
+        waits += [(before.finished_at, after.started_at, said)] if wait > LATE else []
+    for start, end, said in waits[:TOLD]:
+        yield said
+        notes = store.records.list_all(AuditNote, limit=_NOTES, after=find_first_id(end)) if shows_all else ()
+        for note in notes:
+            if note.entry.action is Action.QUEUE_RESUMED and note.entry.at >= start:
+                yield f" The queue {note.queue} was paused until {name_instant(task, note.entry.at)}."
     if began is None or not has_started_late(record):
         return
-    notes = store.records.list_all(AuditNote, limit=_NOTES, after=find_first_id(began)) if shows_all else ()
-    for note in notes:
-        if note.entry.action is Action.QUEUE_RESUMED and note.entry.at >= record.scheduled_for:
-            yield f" The queue {note.queue} was paused until {name_instant(task, note.entry.at)}."
     until = began - LATE
     (runs,) = store.search.count_runs(None if shows_all else task.owner, [record.scheduled_for, until])
     count = runs.ran + runs.failed

@@ -111,7 +111,7 @@ class NeedFinder:
     ) -> FoundNeed:
         words = NEED_WORDS[cause]
         record = self._load_last(task) if task and cause in _WITH_ERROR else None
-        detail = f"{record.error.type}: {record.error.message}" if record and record.error else ""
+        detail = record.error.brief if record and record.error else ""
         handler = filters.get("handler")
         path, query = "tasks", filters
         if task and count == Count(value=1):

@@ -210,7 +210,7 @@ class ExecutionFilterQuery(ExecutionFields):
     calls: bool = True
     """True to list executions of calls, too. A failed call is also in the record of the execution that made it."""
     min_duration: Duration | None = None
-    """Only executions that took at least this long, from the first attempt's start to the end."""
+    """Only executions that took at least this long: their attempts, without the time between these."""
     min_lateness: Duration | None = None
     """Only executions that their schedule started at least this long after their instant."""
 

@@ -14,8 +14,8 @@ from tests.engine.harness import MINUTE
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import CalledBy, Execution, ExecutionStatus, OccurrenceRange, Trigger
-from cloudsched.domain.documents.run_counts import count_runs
 from cloudsched.domain.documents.task import Trouble
+from cloudsched.domain.responses.count import count_runs
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Store

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from cloudsched.engine.ports.search import MAX_GROUPED
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
-    from cloudsched.domain.responses.count import Count
+    from cloudsched.domain.documents.run_counts import GroupCount
+    from cloudsched.domain.responses.count import Count, RunCounts
     from cloudsched.domain.transitions.commit import Commit, LinkedWrite
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store

@@ -13,8 +13,7 @@ from tests.web.conftest import Call
 
 from cloudsched import App
 from cloudsched.domain.documents.execution import Execution
-from cloudsched.domain.documents.run_counts import RunCounts, count_runs
-from cloudsched.domain.responses.count import Count
+from cloudsched.domain.responses.count import Count, RunCounts, count_runs
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.queries.execution_search import find_executions
 from cloudsched.testing import Simulation

@@ -39,13 +39,9 @@ from cloudsched.adapters.firestore.shards import Shards, query_in_order
 from cloudsched.adapters.firestore.values import decode_instant, find_value
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.name_words import MAX_BEGINNING, NameMatch, has_beginnings, split_name
-from cloudsched.domain.documents.run_counts import (
-    GroupCount,
-    RunCounts,
-    count_occurrences,
-)
+from cloudsched.domain.documents.run_counts import GroupCount
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.responses.count import Count
+from cloudsched.domain.responses.count import Count, RunCounts, count_occurrences
 from cloudsched.engine.ports.search import (
     MAX_GROUPED,
     OMITTED_FIELDS,

@@ -18,9 +18,9 @@ from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.name_words import NameMatch
-from cloudsched.domain.documents.run_counts import CountedAs, GroupCount, RunCounts
+from cloudsched.domain.documents.run_counts import CountedAs, GroupCount
 from cloudsched.domain.documents.task import Task, Trouble
-from cloudsched.domain.responses.count import Count
+from cloudsched.domain.responses.count import Count, RunCounts
 from cloudsched.engine.ports.search import (
     MAX_GROUPED,
     OMITTED_FIELDS,

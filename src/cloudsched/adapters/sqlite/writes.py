@@ -12,8 +12,9 @@ from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
 from cloudsched.domain.documents.name_words import fold_names
-from cloudsched.domain.documents.run_counts import classify_run, count_occurrences, has_started_late
+from cloudsched.domain.documents.run_counts import classify_run, has_started_late
 from cloudsched.domain.documents.task import Task, find_list, find_open_position
+from cloudsched.domain.responses.count import count_occurrences
 from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.engine.ports.search import fold_error
 from cloudsched.errors import VersionConflict

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
@@ -14,11 +13,6 @@ from cloudsched.domain.documents.execution import (
     Execution,
     ExecutionStatus,
 )
-from cloudsched.domain.responses.count import Count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 LATE: Final = timedelta(minutes=3)
 """What starts longer after it was due is late: the one limit of all answers, pages and messages. A lost dispatch is
@@ -60,28 +54,6 @@ class PartLength(StrEnum):
     QUARTER = "PT15M"
 
 
-_NONE: Final = Count(value=0)
-
-
-@dataclass(frozen=True)  # without slots, so vars() has its numbers
-class RunCounts:
-    """The numbers of runs that have ended, in a part of the time."""
-
-    ran: int = 0
-    """Those that succeeded."""
-    failed: int = 0
-    """Those that failed or timed out."""
-    skipped: Count = _NONE
-    """The occurrences that were skipped, cancelled or expired. One record may cover many, and not know how many."""
-    calls: int = 0
-    """Those that other runs made, however they ended. None of the other numbers has them."""
-    late: int = 0
-    """Those that started more than `LATE` after they were due. They are among those that ran or failed."""
-
-    def __add__(self, other: RunCounts) -> RunCounts:
-        return RunCounts(*map(operator.add, vars(self).values(), vars(other).values()))
-
-
 def is_late(due_at: datetime, at: datetime) -> bool:
     """Return whether what was due at `due_at` and starts `at` some time, or has not started until then, is late."""
     return at - due_at > LATE
@@ -100,28 +72,9 @@ def classify_run(execution: Execution) -> CountedAs | None:
     return CountedAs.RAN
 
 
-def count_occurrences(execution: Execution) -> Count:
-    """Return the number that a record counts for: of skipped occurrences, as many as it covers."""
-    if execution.covers is None or classify_run(execution) is not CountedAs.SKIPPED:
-        return Count(value=1)
-    return Count(value=execution.covers.count, at_least=execution.covers.is_at_least)
-
-
 def has_started_late(execution: Execution) -> bool:
     """Return whether a run of a schedule ran or failed, and started more than `LATE` after it was due."""
     return (execution.lateness or LATE) > LATE and classify_run(execution) in {CountedAs.RAN, CountedAs.FAILED}
-
-
-def count_runs(executions: Iterable[Execution]) -> RunCounts:
-    """Return the numbers of some executions, as stores count theirs."""
-    total = RunCounts()
-    for each in executions:
-        counted_as = classify_run(each)
-        if counted_as is None:
-            continue
-        number: Any = count_occurrences(each) if counted_as is CountedAs.SKIPPED else 1
-        total += RunCounts(**{counted_as.value: number}, late=int(has_started_late(each)))
-    return total
 
 
 @dataclass(frozen=True, slots=True)

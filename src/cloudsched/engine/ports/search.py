@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.document import WireModel
     from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus
     from cloudsched.domain.documents.name_words import NameMatch
-    from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
-    from cloudsched.domain.responses.count import Count
+    from cloudsched.domain.documents.run_counts import GroupCount
+    from cloudsched.domain.responses.count import Count, RunCounts
 
 
 def read_filters(query: object, model: type[WireModel]) -> None:

@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution
-from cloudsched.domain.documents.run_counts import PartLength, count_runs
+from cloudsched.domain.documents.run_counts import PartLength
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.responses.count import count_runs
 from cloudsched.domain.responses.overview_responses import (
     ExecutionCounts,
     FailedExecution,
@@ -29,8 +30,8 @@ from cloudsched.engine.storage.pages import read_token
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from cloudsched.domain.documents.run_counts import RunCounts
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.responses.count import RunCounts
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.sweep.shard_sweeps import SweepNote, SweepNotes

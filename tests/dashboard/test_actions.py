@@ -154,7 +154,10 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     marked = numbers["held"] + numbers["until"]
     concerned = numbers["active"] + marked
     before = {each.id: each.status for each in list_tasks(pages)}
-    assert f"<h1>Pause {concerned} tasks?</h1>" in pages.words("/bulk?action=pause&status=ACTIVE")
+    question = pages.words("/bulk?action=pause&status=ACTIVE")
+    assert f"<h1>Pause {concerned} tasks?</h1>" in question
+    ends = pages.post("admin", "/bulk", {**read_hidden(question), "pauseUntil": "2040-01-01T09:00"})
+    assert f"The number is {numbers['active']} now, not {concerned}." in ends.text
 
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)

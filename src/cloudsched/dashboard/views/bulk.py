@@ -102,17 +102,18 @@ def _start(api: Api, visit: Visit, answer: Json, texts: Mapping[str, str]) -> Su
     """Start the task that does it, unless the present number differs from the form's."""
     until = read_instant(texts.get("pauseUntil", ""), visit.zone, "pauseUntil")
     answer |= {"key": read_key(texts) or answer["key"], "pauseUntil": until.value}
-    count = str(answer["count"]["value"])
-    if "count" not in texts:  # a button elsewhere asks the question
-        return Again(answer)
-    if texts["count"] != count:
-        error = f"The number has changed since you looked: it is now {write_count(answer['count'], '', '')}. "
-        return Again({**answer, "error": f"{error}Nothing was done."}, 412)
-    if answer["action"] == BatchAction.DELETE and texts.get("typed", "").strip().replace(",", "") != count:
-        return Again({**answer, "error": "Type the number of tasks to delete them. Nothing was done."}, 400)
-    if until.iso:
-        answer["content"]["until"] = until.iso
     try:
+        if until.iso:  # what is paused already stays as it is
+            answer["content"]["until"] = until.iso
+            answer |= api.post(answer["path"], {**answer["content"], "dryRun": True})
+        count = str(answer["count"]["value"])
+        if "count" not in texts:  # a button elsewhere asks the question
+            return Again(answer)
+        if texts["count"] != count:
+            error = f"The number is {write_count(answer['count'], '', '')}now, not {texts['count']}. Nothing was done."
+            return Again({**answer, "error": error}, 412)
+        if answer["action"] == BatchAction.DELETE and texts.get("typed", "").strip().replace(",", "") != count:
+            return Again({**answer, "error": "Type the number of tasks to delete them. Nothing was done."}, 400)
         task = api.post(answer["path"], answer["content"], headers={"Idempotency-Key": answer["key"]})
     except CloudschedError as error:
         problem = describe_problem(error)

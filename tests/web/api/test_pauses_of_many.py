@@ -101,11 +101,13 @@ def test_a_pause_with_an_end_does_not_end_while_everything_is_paused(roles: Role
         assert answer.status_code == 200, answer.text
     roles.task("ada", **HOURLY, id="forever")
     roles.ask("admin", "POST", "/v1/tasks/forever/pause", {})
+    roles.task("ada", **HOURLY, id="many")
+    ask(roles, "admin", {**EVERYTHING, "until": (roles.sim.now + HOUR).isoformat()})
     stop = ask(roles, "admin", EVERYTHING)
     roles.sim.advance(5 * HOUR)
-    assert read(roles, "short")["status"] == "PAUSED"
+    assert read(roles, "short")["status"] == read(roles, "many")["status"] == "PAUSED"
     restore(roles, stop)
-    assert read(roles, "short")["status"] == "ACTIVE"
+    assert read(roles, "short")["status"] == read(roles, "many")["status"] == "ACTIVE"
     assert read(roles, "long")["status"] == read(roles, "forever")["status"] == "PAUSED"
     roles.sim.advance(3 * DAY)
     assert read(roles, "long")["status"] == "ACTIVE"

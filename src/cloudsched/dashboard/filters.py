@@ -149,7 +149,7 @@ TASK_FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUnt
 DELIVERIES: Final = (
     OWNER,
     Filter("channel", "Channel", "choice", _offer({each: each.capitalize() for each in ("WEB", *SENDER_NAMES)})),
-    Filter("unreached", "Kind", "choice", {"": "Usual", "TRUE": "Reached nobody"}),
+    Filter("unreached", "Unsent", "choice", _offer({"TRUE": "No usable address"})),
     SINCE,
     UNTIL,
 )

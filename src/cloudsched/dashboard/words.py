@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
+
+    from cloudsched.dashboard.api import Json
 
 SKIPPED_TOGETHER: Final = "Runs that were skipped together are counted when the first of them was due."
 """What a page says beside counts of what was skipped. One record may cover days."""
@@ -29,11 +31,11 @@ def write_count(count: int | Mapping[str, Any], one: str, many: str) -> str:
     return read_count(count).write(one, many)
 
 
-def fold_deliveries(rows: Iterable[Mapping[str, Any]]) -> Iterable[Sequence[Mapping[str, Any]]]:
+def fold_deliveries(rows: Iterable[Json]) -> Iterable[list[Json]]:
     """Return deliveries in groups: those to one person unsent for one reason stand where the first does."""
-    groups: dict[object, list[Mapping[str, Any]]] = {}
+    groups: dict[object, list[Json]] = {}
     for each in rows:
-        key = each["owner"], each["channel"], each["status"], each.get("reason") or each["id"]
+        key = each["owner"], each["channel"], each["status"], each.get("reason", each["id"])
         groups.setdefault(key, []).append(each)
     return groups.values()
 

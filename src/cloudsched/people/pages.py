@@ -9,7 +9,6 @@ from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.filters import DELIVERIES, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.forms.fields import Submitted, read_json
 from cloudsched.dashboard.view import View
-from cloudsched.dashboard.views.usage import list_limits
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound, PreconditionFailed
@@ -113,7 +112,6 @@ def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:
     return {
         "owner": owner,
         "person": person or {},
-        "budget": api.find(f"{path}/budget"),
         "counts": api.find("/v1/overview", owner=owner),
         "deliveries": api.get("/v1/deliveries", owner=owner, pageSize=_LISTED_OF_PERSON),
         "unread": api.find(f"{_name_path('inboxes', owner)}/unread"),
@@ -132,7 +130,6 @@ def build_person(answer: Json, visit: Visit) -> Json:
         "counts": [(status, numbers[status]) for status in TaskStatus if numbers.get(status, {}).get("value")],
         "facts": [*_list_facts(answer["person"])],
         "contacts": [*_list_contacts(answer["person"], visit)],
-        "budget": _write_budget(answer["budget"]),
         "query": urlencode({"owner": answer["owner"]}),
     }
 
@@ -153,14 +150,6 @@ def _list_facts(person: Json) -> Iterator[tuple[str, str]]:
     for category, channels in sorted(person.get("channels", {}).items()):
         said = ", ".join(str(each).lower() for each in channels) or "inbox only"
         yield f"Agreed to, {str(category).lower()}", said
-
-
-def _write_budget(budget: Json | None) -> str:
-    if budget is None:
-        return "They have no budget."
-    used = " and ".join(f"{used:,} of {most:,} {what}" for _, used, most, what in list_limits(budget))
-    used += f" in {budget['month']}"
-    return f"{used}{only_if(budget['isUsedUp'], ': used up, so their tasks are paused')}."
 
 
 VIEWS: Final = {

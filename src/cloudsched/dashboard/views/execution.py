@@ -59,8 +59,8 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
 
 def _may_be_told(record: Json, task: Json) -> bool:
     """Return whether anybody may have been told of a run. To ask who was costs as much as the run."""
-    is_failure = record["status"] in {*BAD, ExecutionStatus.EXPIRED}
-    return bool(task.get("deliveryChannels") or task.get("onCompletion") or is_failure)
+    is_failure = record["status"] not in {*OPEN, ExecutionStatus.SUCCEEDED}
+    return is_failure or any(task.get(each) for each in ("deliveryChannels", "onCompletion", "ping"))
 
 
 def find_good(api: Api, path: str, record: Json) -> str | None:

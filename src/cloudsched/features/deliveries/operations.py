@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.delivery_channels import DeliveryStatus
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.notices import explain_untold
 from cloudsched.features.deliveries import report
@@ -29,7 +30,7 @@ def list_deliveries(call: ApiCall) -> Response:
     """
     found = call.app.deliveries(call.task_id, call.path["executionId"])
     untold = None
-    if not any(each.is_failure for each in found):
+    if not any(each.is_failure and each.status is DeliveryStatus.SENT for each in found):
         untold = explain_untold(call.app.get(call.task_id), call.app.execution(call.task_id, call.path["executionId"]))
     return json_response(responses.DeliveryList(deliveries=tuple(found), untold=untold).to_wire())
 

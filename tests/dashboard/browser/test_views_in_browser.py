@@ -182,14 +182,18 @@ def test_an_execution_is_fit_for_everybody(tour: Visitor, site: Site, task: str)
 def test_the_longest_run_breaks_no_page(tour: Visitor, site: Site) -> None:
     """Title, step, payload, result and error of any length, without a space, from 320 to 1440 pixels."""
     task = "i" * 128
-    site.create(task, handler="wordy", title="T" * 500, payload={"text": "P" * 9000})
-    site.call("POST", f"/v1/tasks/{task}/trigger")
+    due = {"at": site.stack.clock.now().isoformat()}
+    site.create(task, handler="wordy", title="T" * 500, payload={"text": "P" * 9000}, schedule=due)
     wait_until(lambda: site.call("GET", f"/v1/tasks/{task}/executions?status=FAILED")["executions"])
     (run,) = site.call("GET", f"/v1/tasks/{task}/executions")["executions"]
     for path in ("", f"/executions/{run['id']}?step=1", f"/executions/{run['id']}/compare?with={run['id']}"):
         page = tour.go(f"tasks/{task}{path}")
         check(page)
         assert page.locator(".crumbs code").first.evaluate("each => each.scrollWidth <= each.parentNode.clientWidth")
+        if "compare" not in path:
+            page.set_viewport_size({"width": 320, "height": 900})
+            note, act = page.locator("main > .note"), page.locator("main > .note .btn").locator("visible=true").first
+            assert find_box(act)["y"] - find_box(note)["y"] < 400, "an error stands in front of what can be done"
         page.set_viewport_size({"width": 1440, "height": 900})
         assert page.evaluate(BEYOND) == []
     assert page.locator("main").bounding_box()["height"] < 20_000

@@ -146,7 +146,7 @@ def test_all_parts_of_a_commit_are_written_once(
     handler.failures = [(code, when)]
     archived = [ArchivedJournal("old", 2)]
     with nullcontext() if when == "before" else pytest.raises(VersionConflict):
-        store.commit(Commit(task, written, [record], [message], lock, entries=entries[2:], archived=archived))
+        store.commit(Commit(task, written, [record], [message], linked=lock, entries=entries[2:], archived=archived))
     assert handler.calls["Commit"] == 2
     assert store.load_execution(task.id, "old") == record
     assert store.inbox.list(task.owner, limit=5).items == [message]

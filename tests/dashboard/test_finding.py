@@ -61,7 +61,7 @@ def test_whoever_the_list_of_changes_names_can_be_asked_for_by_that_name(ui: str
             assert {*shown.findall(text)} == {(link, name)}
     for by in (None, TRUSTED_CODE):
         entry = HistoryEntry(at=NOW, action=Action.PAUSED, by=by)
-        assert AuditQuery(by=name_actor(by and by.to_wire())).matches(entry)
+        assert AuditQuery(by=name_actor(by.to_wire() if by else None)).matches(entry)
 
 
 def test_a_tasks_owner_leads_to_their_page(ui: str) -> None:

@@ -90,7 +90,7 @@ def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
 
 
 def test_a_late_task_is_called_late_wherever_it_stands() -> None:
-    """While its queue is paused for hours: in the list, on its page, and with its queue on Home and among the queues."""
+    """With its queue paused for hours: in the list, on its page, and with its queue on Home and among queues."""
     with run_until(2.5, is_paused=True, schedule=HOURLY) as stack:
         home, tasks, page, queues = (read(stack, path) for path in ("", "tasks", "tasks/t", "queues"))
     for each in (home, queues):

@@ -141,6 +141,7 @@ def make_record_write(record: Record, expected_version: Version | None) -> Calla
     body = record.to_stored_json()
     require_document_fits((record.collection, record.id), _MAX_EXPANSION * len(body), record.to_stored)
     key = record.collection, record.id
+    values: tuple[object, ...]
     if expected_version is None:
         version = secrets.randbits(48)  # so that a record that is created again never has its old version
         statement, values = _INSERT, (*key, record.owner, version, body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from cloudsched.adapters.sqlite.records import make_record_write
@@ -12,9 +13,8 @@ from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
 from cloudsched.domain.documents.name_words import fold_names
-from cloudsched.domain.documents.run_counts import classify_run, has_started_late
+from cloudsched.domain.documents.run_counts import CountedAs, classify_run, has_started_late
 from cloudsched.domain.documents.task import Task, find_list, find_open_position
-from cloudsched.domain.responses.count import count_occurrences
 from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.engine.ports.search import fold_error
 from cloudsched.errors import VersionConflict
@@ -43,9 +43,8 @@ class CommitWriter:
     executions: Sequence[Row]
     others: dict[str, list[Row]]
     """The rows of all else, by the statement that writes them."""
-    records: Sequence[Callable[[sqlite3.Connection], object]]
-    linked_store: Any
-    """Writes the document that the commit links to its task."""
+    linked: Sequence[Callable[[sqlite3.Connection], object]]
+    """What writes the documents that the commit links to its task."""
 
     @classmethod
     def of(cls, commit: Commit, linked_store: Any) -> Self:  # noqa: ANN401 - of a feature
@@ -96,21 +95,22 @@ class CommitWriter:
             ],
             _PUT_EXPIRING: expiring,
         }
-        record_writes = [make_record_write(*each) for each in commit.records]
-        return cls(commit, tasks, executions, others, record_writes, linked_store)
+        linked = [make_record_write(*each) for each in commit.records]
+        if commit.linked is not None:
+            linked.append(partial(linked_store.write, lock=commit.linked))
+        return cls(commit, tasks, executions, others, linked)
 
     def write(self, connection: sqlite3.Connection) -> list[int]:
         """Write all of it, and return the new versions of its tasks. Raises VersionConflict."""
         commit = self.commit
         versions = [_write_task(connection, each) for each in self.tasks]
-        if commit.linked is not None:
-            self.linked_store.write(connection, commit.linked)
-        for write_record in self.records:
-            write_record(connection)
+        for write_linked in self.linked:
+            write_linked(connection)
         for each in (commit, *commit.others):
             if each.kept_record is not None:
                 _keep_record(connection, each.task.id, each.kept_record)
-        _require_unchanged(connection, commit.unchanged)
+        if commit.unchanged:
+            _require_unchanged(connection, commit.unchanged)
         if commit.delivered is not None:
             _mark_delivered(connection, commit.delivered)
 
@@ -293,7 +293,8 @@ def _write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
 
 def _to_execution_row(task_id: str, execution: Execution) -> Row:
     """Return the values that store a record."""
-    count = count_occurrences(execution)
+    counted_as = classify_run(execution)
+    covers = execution.covers if counted_as is CountedAs.SKIPPED else None
     return (
         task_id,
         execution.id,
@@ -303,9 +304,9 @@ def _to_execution_row(task_id: str, execution: Execution) -> Row:
         execution.category,
         execution.status,
         find_list(execution),
-        classify_run(execution),
-        count.value,
-        count.at_least,
+        counted_as,
+        1 if covers is None else covers.count,
+        covers is not None and covers.is_at_least,
         has_started_late(execution),
         json.dumps(execution.labels) if execution.labels else None,
         None if execution.error is None else fold_error(execution.error),

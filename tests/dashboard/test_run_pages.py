@@ -26,9 +26,6 @@ def app() -> App:
     def naps(ctx: Context) -> None:
         ctx.sleep(5 * HOUR)
 
-    @app.handler("plain")
-    def plain() -> None: ...
-
     @app.handler("full")
     def full(ctx: Context, note: Note) -> str:
         ctx.progress("half")
@@ -60,15 +57,3 @@ def test_a_panel_is_there_only_if_it_has_something(pages: Pages, app: App) -> No
     for status in (ExecutionStatus.SUCCEEDED, ExecutionStatus.SKIPPED):
         assert not list_headings(read(pages, "naps", status)) & PANELS
     assert "Attempts</" not in read(pages, "naps", ExecutionStatus.SKIPPED)
-
-
-def test_an_attempt_that_was_suspended_began_before_that(pages: Pages, app: App) -> None:
-    app.create(id="naps", owner="ada", title="Naps", handler="naps")
-    app.create(id="plain", owner="ada", title="Plain", handler="plain")
-    pages.sim.advance(6 * HOUR)
-    [run] = pages.sim.executions("naps")
-    [attempt] = run.attempts
-    assert run.started_at is not None
-    table = re.sub(r"\s+", " ", read(pages, "naps").partition("<caption>")[2].partition("</table>")[0])
-    assert re.findall('datetime="([^"]+)"', table) == [run.started_at.isoformat()]
-    assert attempt.started_at == run.started_at

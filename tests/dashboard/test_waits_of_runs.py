@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
-from tests.dashboard.conftest import look
 from tests.dashboard.role_pages import Pages
-from tests.dashboard.test_waterfall import SECOND, attempt, record
-from tests.web.callers import DAY, HOUR, MINUTE
+from tests.web.callers import DAY, HOUR, MINUTE, SECOND
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
-from cloudsched.dashboard.views.execution import build
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.journal import StepStatus
 
@@ -38,126 +35,94 @@ def app() -> App:
     return app
 
 
-def sleep(pages: Pages) -> str:
-    """Create a task whose run sleeps for five hours, and return the path of the run."""
-    monthly = Schedule.every(30 * DAY, start=pages.sim.now + MINUTE)
-    pages.sim.app.create(id="naps", owner="ada", title="N", handler="naps", schedule=monthly)
-    pages.sim.advance(2 * MINUTE)
-    return f"tasks/naps/executions/{pages.sim.app.get('naps').runs[0].execution_id}"
+def start(pages: Pages, handler: str) -> tuple[str, str]:
+    """Begin a run of a monthly task, and return its id and its path."""
+    monthly = Schedule.every(30 * DAY, start=pages.sim.now + MINUTE, timezone="America/New_York")
+    pages.sim.app.create(id=handler, owner="ada", title="T", handler=handler, schedule=monthly)
+    pages.sim.advance(MINUTE + SECOND)
+    run = pages.sim.app.get(handler).runs[0].execution_id
+    return run, f"/tasks/{handler}/executions/{run}"
 
 
-def read_took(pages: Pages, path: str) -> set[str]:
-    """Return what a run took in the lists, on its page and beside its bar."""
-    page, lists = (
-        pages.words(f"/{path}"),
-        [pages.words("/runs?within=P7D"), pages.words("/tasks/" + path.split("/")[1])],
-    )
-    found = [*re.findall(r"<dt>Took</dt><dd>([^<]*)<", page), *re.findall(r'class="took">([^<]*)<', page)[:1]]
-    return {*found, *(re.findall(r'<td class="num wide">([^<]*s|[^<]*min|[^<]*h)</td>', each)[-1] for each in lists)}
+def read(pages: Pages, path: str) -> str:
+    return pages.text(path).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
+    """In the task's, or in the one that is chosen; the API keeps UTC."""
+    _, path = start(pages, "naps")
+    end = pages.sim.app.get("naps").runs[0].due_at
+    for each, zone in {
+        path: "America/New_York",
+        "/tasks/naps": "America/New_York",
+        f"{path}?tz=Asia/Tokyo": "Asia/Tokyo",
+    }.items():
+        assert f"It sleeps until {end.astimezone(ZoneInfo(zone)):%a %d %b %Y %H:%M:%S %z}." in read(pages, each)
 
 
 def test_nothing_of_a_run_that_has_ended_waits(pages: Pages) -> None:
-    """A cancelled sleep ended with its run, for the page and the API, and a retry sleeps on."""
-    path = sleep(pages)
-    run = path.rpartition("/")[2]
-    pages.sim.advance(2 * HOUR - MINUTE)
+    """A cancelled sleep ended with its run, for the page and the API, and a retry, which took its own time, sleeps on."""
+    run, path = start(pages, "naps")
+    pages.sim.advance(2 * HOUR)
     app = pages.sim.app
     app.cancel_run("naps", run)
     ended = app.execution("naps", run)
     pages.sim.advance(3 * DAY)
     [step] = app.execution("naps", run).steps
     assert (step.status, step.finished_at) == (StepStatus.CANCELLED, ended.finished_at)
-    text = pages.text(f"/{path}?step=1").replace("\N{NO-BREAK SPACE}", " ")
-    assert "aiting" not in text
-    assert " d " not in text.partition("Timeline")[2].partition("Sleep 1")[0]
-    assert text.count("2 h") >= 3
+    timeline = read(pages, f"{path}?step=1").partition("Timeline")[2].partition("Retry from here")[0]
+    assert "aiting" not in timeline
+    assert timeline.count(" 2 h") == 2
     app.retry("naps", run)
+    pages.sim.advance(6 * HOUR)
+    assert [each.status for each in app.execution("naps", run).steps] == [StepStatus.SUCCEEDED, StepStatus.WAITING]
+    app.send_event("naps", "approved", execution_id=run)
     pages.sim.advance(MINUTE)
-    assert app.execution("naps", run).steps[-1].status is StepStatus.WAITING
+    took = app.execution("naps", run).duration
+    assert took is not None
+    assert 6 * HOUR <= took < 7 * HOUR
 
 
 @pytest.mark.parametrize("holder", ["task", "queue"])
 def test_a_sleep_that_is_over_is_not_said_to_go_on(pages: Pages, holder: str) -> None:
     """Its task or its queue is paused: each page that has its status says that it waits, or until when it slept."""
-    path = sleep(pages)
-    pages.sim.advance(HOUR)
+    _, path = start(pages, "naps")
     if holder == "task":
         pages.sim.app.pause("naps")
     pages.sim.queue.holds = holder == "queue"
     pages.sim.advance(DAY)
-    for each in (path, "tasks/naps", "runs?within=P7D"):
-        text = pages.text(f"/{each}")
+    said = {"task": "It waits until its task is resumed", "queue": "It was to sleep until"}[holder]
+    for each in (path, "/tasks/naps", "/runs?within=P7D"):
+        text = read(pages, each)
         assert "leeps until" not in text, each
-        if holder == "task":
-            assert "It waits until its task is resumed" in text
-    if holder == "queue":
-        assert "It was to sleep until" in pages.text("/tasks/naps")
-        assert "It was due" in pages.text(f"/{path}")
+        assert said in text or (each == path and "It was due" in text), each
 
 
 def test_what_a_run_took_is_the_time_of_its_attempts(pages: Pages) -> None:
     """Not that of a paused queue before a retry, which the page explains, nor the hours before a retry by hand."""
-    app = pages.sim.app
-    app.create(id="weak", owner="ada", title="W", handler="weak", schedule=Schedule.once(pages.sim.now + MINUTE))
-    pages.sim.advance(MINUTE + SECOND)
+    run, path = start(pages, "weak")
     pages.sim.queue.holds = True
     pages.sim.advance(40 * MINUTE)
     pages.sim.queue.holds = False
     pages.sim.advance(MINUTE)
-    [run] = pages.sim.executions("weak")
-    path = f"tasks/weak/executions/{run.id}"
-    assert run.status is ExecutionStatus.FAILED
-    assert read_took(pages, path) == {"0\N{NO-BREAK SPACE}s"}
-    assert "Attempt 2 began 40 min after attempt 1 ended." in pages.text(f"/{path}")
+    assert "Attempt 2 began 40 min after attempt 1 ended." in read(pages, path)
     pages.sim.advance(2 * HOUR)
     WELL.append(True)
-    app.retry("weak", run.id)
+    pages.sim.app.retry("weak", run)
     pages.sim.advance(MINUTE)
-    assert app.execution("weak", run.id).status is ExecutionStatus.SUCCEEDED
-    assert read_took(pages, path) == {"0\N{NO-BREAK SPACE}s"}
-
-
-def test_the_time_that_a_later_attempt_slept_is_its_own(pages: Pages) -> None:
-    path = sleep(pages)
-    run = path.rpartition("/")[2]
-    pages.sim.app.cancel_run("naps", run)
-    pages.sim.advance(DAY)
-    pages.sim.app.retry("naps", run)
-    pages.sim.advance(6 * HOUR)
-    pages.sim.app.send_event("naps", "approved", execution_id=run)
-    pages.sim.advance(MINUTE)
-    ended = pages.sim.app.execution("naps", run)
-    assert ended.status is ExecutionStatus.SUCCEEDED
-    assert ended.duration is not None
-    assert 6 * HOUR <= ended.duration < 7 * HOUR
+    assert pages.sim.app.execution("weak", run).status is ExecutionStatus.SUCCEEDED
+    page = pages.words(path)
+    assert re.findall(r'<dt>Took</dt><dd>([^<]*)|class="took">([^<]*)', page) == [("0\xa0s", ""), ("", "0\xa0s")]
 
 
 def test_a_long_error_is_its_first_line_until_it_is_opened(pages: Pages) -> None:
     """The page of the run has the whole, and its traceback, folded; the task and a comparison do not."""
-    app = pages.sim.app
-    app.create(id="weak", owner="ada", title="W", handler="weak", schedule=Schedule.once(pages.sim.now + MINUTE))
+    _, path = start(pages, "weak")
     pages.sim.advance(HOUR)
-    [run] = pages.sim.executions("weak")
-    path = f"tasks/weak/executions/{run.id}"
-    page = pages.words(f"/{path}")
+    page = pages.words(path)
     assert "the end" in page
     assert "Traceback" in page
     folded = re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL)
-    for text in (folded, pages.words(f"/{path}/compare"), pages.words("/tasks/weak").partition("<table")[0]):
-        assert LONG[:150] in text or "nothing to compare" in text
+    for text in (folded, pages.words("/tasks/weak").partition("<table")[0]):
+        assert LONG[:150] in text
         assert LONG[:300] not in text
-
-
-@pytest.mark.parametrize("status", list(ExecutionStatus))
-def test_a_run_that_failed_is_headed_by_its_error(status: ExecutionStatus) -> None:
-    """Whatever else there is to say, such as that nobody was told; a run that goes on has not failed."""
-    failed = attempt(1, 0, 1) | {"error": {"type": "ValueError", "message": "bad"}}
-    found: dict[str, Any] = {"message": "Not delivered by EMAIL: it bounced.", "error": failed["error"]}
-    execution = record(failed, status=status, **found)
-    nothing: dict[str, Any] = dict.fromkeys(("logs", "child", "history"))
-    more = {"mayStart": False, "why": "", "eventSchemas": {}, "deliveries": []}
-    task = {"id": "t", "title": "T", "revision": 1, "payload": {}}
-    sentence = build({**nothing, **more, "execution": execution, "task": task}, look())["sentence"]
-    has_failed = status in {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}
-    assert (" with ValueError: bad." in sentence) == has_failed
-    assert sentence.endswith("Not delivered by EMAIL: it bounced.")

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW, look
-from tests.dashboard.role_pages import Pages
 
-from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard.charts import list_rows
 from cloudsched.dashboard.times import NONE, write_duration, write_took
 from cloudsched.dashboard.views.execution import build, build_comparison, find_payload
@@ -67,7 +65,8 @@ def make_record(spans: list[tuple[int, int]], steps: list[tuple[str, int, int]],
         attempts.append(attempt(number, begin, begin + took))
         begin += took
     made = [step(kind, start, start + took, index + 1) for index, (kind, start, took) in enumerate(steps)]
-    found = record(*attempts, steps=made, status=status)
+    said = {"message": "It bounced.", "error": {"type": "ValueError", "message": "bad"}}
+    found = record(*attempts, steps=made, status=status, **said)
     found["finishedAt"] = at(max([begin, *(start + took for _, start, took in steps)]))
     if status in {"RUNNING", "RETRYING", "SUSPENDED"}:
         del found["finishedAt"]
@@ -127,32 +126,7 @@ def test_what_a_run_took_is_one_value(
     assert dict(page["facts"]).get("Took", NONE) == told
     if "startedAt" in found:
         assert page["rows"][0]["took"] == told
-
-
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
-    @app.handler("naps")
-    def naps(ctx: Context) -> None:
-        ctx.sleep(8 * HOUR)
-        if ctx.scheduled_for.hour >= 12:
-            raise ValueError("awake")
-
-    return app
-
-
-def test_each_page_says_what_a_run_took(pages: Pages, app: App) -> None:
-    """One that slept for eight hours took as long, wherever one looks."""
-    twice_a_day = Schedule.every(12 * HOUR, start=pages.sim.now + HOUR)
-    app.create(id="naps", owner="ada", title="Naps", handler="naps", retry=0, schedule=twice_a_day)
-    pages.sim.advance(23 * HOUR)
-    runs = [f"tasks/naps/executions/{each.id}" for each in pages.sim.executions("naps")]
-    assert len(runs) == 2
-    for path in ("runs?within=P1D&status=FAILED", "tasks/naps", *runs, f"{runs[1]}/compare"):
-        text = pages.read(f"/{path}").replace("\N{NO-BREAK SPACE}", " ")
-        assert re.search(r"\b8 h", text), path
-        assert not re.search(r"[Tt]ook:? 0 s", text), path
+    assert ("with ValueError: bad. It bounced." in page["sentence"]) == (status == "FAILED"), "whatever else it says"
 
 
 @pytest.mark.parametrize(

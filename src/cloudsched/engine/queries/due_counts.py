@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
 
-MAX_READ_OF_MORE: Final = 200
+MAX_READ_OF_MORE: Final = 100
 """The tasks that a count reads where there are more than `MAX_TASKS`: it would be a bound with these as well."""
 COUNT_STEPS: Final = 50_000
 """The most steps that the searches of one count take: a thousand daily tasks in six weeks take 42,000."""

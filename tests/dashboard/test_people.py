@@ -14,7 +14,6 @@ from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import Forbidden
-from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.people.wiring import PeopleWiring
 
 __all__ = ["app"]  # a fixture
@@ -151,7 +150,6 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
         channels={"OTHERS": ()},
     )
     PeopleWiring.of(app.container).people.put("ada", spec, by=OWN_CODE)
-    Budgets.of(app.container).put("ada", 500, by=OWN_CODE)
     remind(pages, app)
     for who in ("admin", "viewer", "ada"):
         text = pages.text("/people/ada", who)
@@ -160,7 +158,6 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
         assert "Tasks, calls included 1 completed" in text
         assert "ada@example.com (not verified, so nothing is sent there)" in text
         assert "Agreed to, others inbox only" in text
-        assert "of 500 queries in" in text
         assert "Europe/Paris" in text
     assert pages.get("bob", "/people/ada").status_code in {403, 404}
     assert pages.get("admin", "/people/nobody").status_code == 404

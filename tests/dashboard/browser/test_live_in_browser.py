@@ -33,7 +33,7 @@ def list_requests(page: Page) -> list[str]:
 
 
 def test_what_changes_is_shown_in_place(tour: Visitor, site: Site) -> None:
-    """A task that somebody else pauses shows so; focus, scroll and selection stay where they are."""
+    """A task that somebody else changes shows so, and can be changed; focus, scroll and selection stay."""
     task = site.create("live-in-place")
     page = tour.go(f"tasks/{task}", clock=True)
     page.set_viewport_size({"width": 1280, "height": 300})
@@ -50,6 +50,10 @@ def test_what_changes_is_shown_in_place(tour: Visitor, site: Site) -> None:
     assert page.evaluate("document.activeElement === kept")
     assert page.evaluate("scrollY") == place
     assert page.evaluate("getSelection().toString()").strip()
+    site.call("PATCH", f"/v1/tasks/{task}", {"title": "Renamed"})
+    poll(page)
+    page.get_by_role("button", name="Resume the task").click()
+    page.locator("#said", has_text="Resumed.").wait_for()
 
 
 def test_when_nothing_changes_one_read_is_all(tour: Visitor, site: Site) -> None:

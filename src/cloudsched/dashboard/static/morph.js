@@ -13,7 +13,7 @@ export function morph(now, next) {
     now.nodeValue = next.nodeValue;
     return true;
   }
-  if (now.matches("input, textarea, select")) return true; // what somebody types is theirs
+  if (now.matches("input:not([type=hidden]), textarea, select")) return true; // what somebody types is theirs
   copyAttributes(now, next);
   const [old, fresh] = [[...now.childNodes], [...next.childNodes]];
   if (old.some((node) => node.dataset?.key)) return morphKeyed(now, old, fresh);

@@ -1,4 +1,6 @@
 // While somebody types in a form, asks for what "Check" would answer, and shows what is read back and what is wrong.
+import { morph } from "./morph.js";
+
 const DELAY = 500;
 
 export function preview() {
@@ -31,8 +33,7 @@ function show(form, fresh) {
   if (!fresh.querySelector("form[data-preview]")) return;
   for (const part of form.querySelectorAll("#preview, [data-error]")) {
     const next = fresh.getElementById(part.id);
-    if (part.contains(document.activeElement) || part.innerHTML === (next?.innerHTML ?? "")) continue;
-    part.replaceChildren(...[...(next?.childNodes ?? [])].map((node) => document.importNode(node, true)));
+    if (next && !part.contains(document.activeElement)) morph(part, next);
   }
   const zone = form.elements.timezone; // words may name their own
   if (zone && zone !== document.activeElement) zone.value = fresh.getElementById(zone.id)?.value ?? zone.value;

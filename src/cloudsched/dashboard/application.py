@@ -252,7 +252,7 @@ class Dashboard:
         if task := answer.get("task"):  # its own pages begin in its zone
             visit = visit.in_zone_of(task)
             zones.append(task.get("timezone", "UTC"))
-        page = view.build(answer, visit)
+        page = view.build(answer if view.is_form else visit.translate(answer), visit)
         shown: dict[str, object] = {
             "page": page,
             "title": page.get("title") or view.tab,

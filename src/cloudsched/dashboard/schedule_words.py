@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant
 from cloudsched.dashboard.visit import UTC_ZONE
+from cloudsched.dashboard.words import only_if
 from cloudsched.domain.schedules.describe import describe
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import CloudschedError
@@ -72,7 +73,7 @@ def build_upcoming(due: list[datetime], visit: Visit, own_zone: str) -> list[Jso
         row = {"at": at, "change": "", "isOverdue": at <= visit.now}
         if at - before <= _FAR:
             for change in find_clock_changes(before, at, zone):
-                row["change"] = change.describe(zone)
+                row["change"] = change.describe(zone) + only_if(zone != visit.zone, f" in {zone.key}")
         rows.append(row)
         before = at
     return rows

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import zoneinfo
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.times import ShownInstant, find_zone, make_moment, parse_instant
+from cloudsched.domain.in_words import say_clock
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ _TIMES: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
     "month": ("month", lambda text: date.fromisoformat(f"{text}-01"), "2027-03"),
 }
 """What the parameters of addresses say about days and zones: what each is, how it is read, and an example."""
+TOLD: Final = re.compile(r"(\b[A-Z][a-z]{2} \d\d? [A-Z][a-z]{2} \d{4} at \d\d:\d\d)(:\d\d)?(?: \(([\w/+-]+)\))?")
+"""A time in a sentence of the API, perhaps with its zone."""
 OF_ANY: Final = ("tz", "done")
 """The parameters of the address of any view: the time zone, and the message after a form."""
 _LONGEST: Final = 40
@@ -69,6 +73,21 @@ class Visit:
         if isinstance(at, str):
             at = parse_instant(at)
         return make_moment(at, self.now, self.zone)
+
+    def translate(self, found: Any) -> Any:  # noqa: ANN401 - any JSON
+        """Return an answer of the API with the times in its sentences, which name their zones, in this zone."""
+        if isinstance(found, str):
+            return TOLD.sub(self._move, found) if " at " in found else found
+        if isinstance(found, dict):
+            return {name: self.translate(each) for name, each in found.items()}
+        return [self.translate(each) for each in found] if isinstance(found, list) else found
+
+    def _move(self, told: re.Match[str]) -> str:
+        zone = find_zone(told[3])
+        if zone is None or zone.key == self.zone.key:
+            return told[0]
+        at = datetime.strptime(f"{told[1]}{told[2] or ':00'}", "%a %d %b %Y at %H:%M:%S").replace(tzinfo=zone)
+        return f"{say_clock(at.astimezone(self.zone))} ({self.zone.key})"
 
     def in_zone_of(self, task: Json) -> Visit:
         """Return the same look in a task's own zone, if the viewer has chosen none."""

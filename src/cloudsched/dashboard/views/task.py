@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, tzinfo
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import task_path
@@ -22,7 +23,7 @@ from cloudsched.dashboard.schedule_words import build_upcoming, describe_schedul
 from cloudsched.dashboard.status import BAD, find_block
 from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.views.runs import build_execution
-from cloudsched.dashboard.visit import UTC_ZONE
+from cloudsched.dashboard.visit import TOLD, UTC_ZONE
 from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -91,6 +92,7 @@ def build(answer: Json, visit: Visit) -> Json:
     verbs = task.get("allowedVerbs", ())
     findings = explanation["findings"]
     runs = answer["runs"]["executions"]
+    first, *rest = _write_findings(findings)
     asked = (answer["asked"] or {}).get("findings", ())
     day = f"{visit.query.get('on', '')} {visit.query.get('clock', '')}".strip()
     possible = [each for each in Verb if each in verbs and each.traits.button and not (held and each.traits.starts)]
@@ -105,7 +107,10 @@ def build(answer: Json, visit: Visit) -> Json:
         "isFailing": NeedCause.FAILED in task.get("needs", ()),
         "inVain": find_block(findings),
         "tone": _find_tone(task, runs),
-        "findings": _write_findings(findings),
+        "first": first,
+        "evidence": [
+            (next(alike), [*alike]) for _, alike in groupby(rest, lambda each: TOLD.sub("", each["sentence"]))
+        ],
         "isEvidenceOpen": problem,
         "askedFindings": _write_findings(asked),
         "askedProblem": only_if(day and not asked, f"{shorten(day, 40)} is not a day that anything is known about."),

@@ -162,8 +162,14 @@ def draw_bars(places: Sequence[tuple[float, float, RunPart]], most: int, name: s
     return element("svg", *links, hidden, cls="c", height=_HEIGHT, role="group", aria_label=name)
 
 
-_LOOKS = {"SUCCEEDED": "f-past", "RUNNING": "f-run", "WAITING": "hatched", "SUSPENDED": "hatched"}
-"""The looks of bars by their status. All others have failed, or were cancelled."""
+_LOOKS = {
+    "SUCCEEDED": "f-past",
+    "RUNNING": "f-run",
+    "WAITING": "hatched",
+    "SUSPENDED": "hatched",
+    "CANCELLED": "skipbar",
+}
+"""The looks of bars by their status. All others have failed."""
 _SUSPENDED_KINDS = frozenset({"SLEEP", "EVENT"})
 
 

@@ -134,18 +134,18 @@ def build(answer: Json, visit: Visit) -> Json:
 
 def _write_sentence(record: Json, visit: Visit, held_up: str) -> str:
     """Return the headline. Of a run that failed it begins with its error, whatever else there is to say."""
-    status = show_status(record["status"]).word
-    said = held_up or write_message(record, visit)
+    parts = [show_status(record["status"]).word, held_up or write_message(record, visit)]
     if error := record.get("error"):
-        brief = shorten_error(error)
         if record["status"] in BAD:
-            status += f" with {brief.rstrip('.')}"
-        elif not said and record["status"] in OPEN:
-            said = f"An earlier attempt ended with {brief}"
+            parts[0] += f" with {shorten_error(error)}"
+        elif not parts[1] and record["status"] in OPEN:
+            parts[1] = f"An earlier attempt ended with {shorten_error(error)}"
     if record["status"] == ExecutionStatus.RETRYING and record.get("nextAttemptAt") and not held_up:
         moment = visit.moment(record["nextAttemptAt"])
-        said = f"{said} The next attempt starts {moment.text}, {moment.relative}."
-    return said if said.startswith(status) else f"{status}. {said}".strip()
+        parts.append(f"The next attempt starts {moment.text}, {moment.relative}")
+    if parts[1].startswith(parts[0]):
+        del parts[0]
+    return "".join(f"{each.rstrip('.')}. " for each in filter(None, parts)).replace("….", "…").rstrip()
 
 
 def _list_facts(record: Json, task: Json, visit: Visit) -> Iterator[tuple[str, str]]:
@@ -153,6 +153,8 @@ def _list_facts(record: Json, task: Json, visit: Visit) -> Iterator[tuple[str, s
     if late is not None:
         yield "Late by", write_duration(late)
         yield "Took", write_took(record, visit.now)
+    if record.get("nextAttemptAt"):
+        yield "Due", visit.moment(record["nextAttemptAt"]).text
     yield "Attempts ended", str(len(record["attempts"]) + record.get("omittedAttempts", 0))
     yield "Started by", "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
     for name in ("queries", "tokens"):

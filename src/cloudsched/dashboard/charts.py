@@ -170,7 +170,6 @@ _LOOKS = {
     "CANCELLED": "skipbar",
 }
 """The looks of bars by their status. All others have failed."""
-_SUSPENDED_KINDS = frozenset({"SLEEP", "EVENT"})
 
 
 def find_span(record: Json, now: datetime) -> tuple[datetime, datetime]:
@@ -190,7 +189,7 @@ def list_rows(record: Json, now: datetime) -> list[Json]:
     rows = [{**run, "bars": bars, "took": write_took(record, now)}]
     for step in record.get("steps", ()):
         kind = step["kind"].lower()
-        look = "hatched" if step["kind"] in _SUSPENDED_KINDS else _LOOKS.get(step["status"], "f-fail")
+        look = "hatched" if step["kind"] in {"SLEEP", "EVENT"} else _LOOKS.get(step["status"], "f-fail")
         named = {"kind": kind, "name": step.get("name") or kind, "took": write_took(step, now)}
         rows.append({**step, **named, "bars": [(step, look)]})
     span = find_span(record, now)

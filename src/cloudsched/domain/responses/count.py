@@ -58,7 +58,7 @@ class RunCounts:
     calls: int = 0
     """Those that other runs made, however they ended. None of the other numbers has them."""
     late: int = 0
-    """Those that started more than `LATE` after they were due. They are among those that ran or failed."""
+    """Those that started `LATE` or more after they were due. They are among those that ran or failed."""
 
     def __add__(self, other: RunCounts) -> RunCounts:
         return RunCounts(*map(operator.add, vars(self).values(), vars(other).values()))

@@ -187,7 +187,7 @@ class PartCounts(ApiResponse):
     calls: int = Field(ge=0)
     """The runs that other runs made. None of the other numbers has them, because the caller's record has their end."""
     late: int = Field(ge=0)
-    """The number of those that ran or failed, and started late, after more than three minutes. It is counted for
+    """The number of those that ran or failed, and started late, after three minutes or more. It is counted for
     all runs and by owner: with another filter it is 0."""
 
 

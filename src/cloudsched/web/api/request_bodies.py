@@ -217,7 +217,7 @@ class ExecutionFilterQuery(ExecutionFields):
     def to_execution_query(self, owner: str | None) -> ExecutionQuery:
         """Return the query, for an owner whom the caller may list. Raises InvalidInput."""
         others = (self.status, self.outcome, self.handler, self.label, self.category, self.error, self.error_type)
-        is_late = self.min_lateness is not None and self.min_lateness > LATE and not any(others)
+        is_late = self.min_lateness is not None and self.min_lateness >= LATE and not any(others)
         return ExecutionQuery(
             owner,
             self.status,

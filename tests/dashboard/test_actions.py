@@ -187,20 +187,24 @@ def test_a_count_that_stopped_is_the_least(pages: Pages, create: Create, monkeyp
     assert {each.status for each in list_tasks(pages) if each.handler == "work"} == {"CANCELLED"}
 
 
+def refuse_pause(patched: pytest.MonkeyPatch, task: Task) -> None:
+    """Make a task refuse to be paused."""
+    original = Scheduler.pause
+
+    def pause(self: Scheduler, task_id: str, *given: object, **named: object) -> Task:
+        if task_id == task.id:
+            raise NotAllowed("pause", "too <b>stubborn</b>")
+        return original(self, task_id, *given, **named)  # type: ignore[arg-type]
+
+    patched.setattr(Scheduler, "pause", pause)
+
+
 def test_an_action_that_is_stopped_half_way_says_so_in_the_list_and_on_its_page(
     pages: Pages, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever it has come to, the list and the page show the one value that its record has."""
-    for _ in range(3):
-        create(**DAILY)
-    original = Scheduler.pause
-
-    def pause(self: Scheduler, task_id: str, *given: object, **named: object) -> Task:
-        if task_id == min(each.id for each in list_tasks(pages) if each.handler == "work"):
-            raise NotAllowed("pause", "too stubborn")
-        return original(self, task_id, *given, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Scheduler, "pause", pause)
+    bad, *_ = [create(**DAILY) for _ in range(3)]
+    refuse_pause(monkeypatch, bad)
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)
     for path in (f"/actions/{action}", "/actions"):
@@ -268,15 +272,8 @@ def test_what_failed_is_listed_with_its_reason_and_tried_again(
 ) -> None:
     """Only what failed is asked about again."""
     bad, _ = create(title="Stubborn", **DAILY), create(**DAILY)
-    original = Scheduler.pause
-
-    def pause(self: Scheduler, task_id: str, *given: object, **named: object) -> Task:
-        if task_id == bad.id:
-            raise NotAllowed("pause", "too <b>stubborn</b>")
-        return original(self, task_id, *given, **named)  # type: ignore[arg-type]
-
     with monkeypatch.context() as patched:
-        patched.setattr(Scheduler, "pause", pause)
+        refuse_pause(patched, bad)
         action = find_action(start(pages, "ada", "action=pause&status=ACTIVE"))
         pages.sim.advance(MINUTE)
     page = pages.read(f"/actions/{action}", "ada")
@@ -291,13 +288,18 @@ def test_what_failed_is_listed_with_its_reason_and_tried_again(
     assert pages.sim.app.get(bad.id).status == "PAUSED"
 
 
-@pytest.mark.parametrize("chosen", ["handler", "ticked"])
+@pytest.mark.parametrize("chosen", ["handler", "ticked", "tasks"])
 def test_retrying_ends_on_a_page_that_leads_to_the_runs(pages: Pages, create: Create, chosen: str) -> None:
     """It says how many it has tried again, and not that they are done: they may fail once more, as all of these do."""
     tasks = [create(handler="breaks", schedule="in 1 minute") for _ in range(3)]
     pages.sim.advance(2 * MINUTE)
     runs = [f"{task.id}/{pages.sim.executions(task.id)[0].id}" for task in tasks]
     picked = "&".join(f"pick={each}" for each in runs)
+    if chosen == "tasks":
+        action = find_action(start(pages, "ada", "action=retryFailed&handler=breaks"))
+        pages.sim.advance(MINUTE)
+        assert "Tried again 3 tasks" in pages.text(f"/actions/{action}", "ada")
+        return
     form = read_hidden(pages.read(f"/retry?{'handler=breaks' if chosen == 'handler' else picked}", "ada"))
     action = find_action(pages.post("ada", "/retry", form))
     pages.sim.advance(MINUTE)

@@ -68,16 +68,18 @@ def _build_action(task: Json) -> Json:
     """Return an action as its record tells it, in a list and on its page."""
     outcome = task["payload"].get("outcome", {})
     of_runs = "executions" in task["payload"]
+    is_retry = of_runs or task["payload"]["action"] == BatchAction.RETRY_FAILED
     state = _STATES.get(outcome.get("state") if task["status"] == TaskStatus.COMPLETED else task["status"], _BROKEN)
     if task["status"] == TaskStatus.ACTIVE and not outcome:
         state = _WAITS
-    elif of_runs and state is _STATES[BatchState.DONE]:
+    elif is_retry and state is _STATES[BatchState.DONE]:
         state = _TRIED
     return {
         **task,
         "state": state,
         "outcome": outcome,
         "ofRuns": of_runs,
+        "isRetry": is_retry,
     }
 
 

@@ -18,7 +18,7 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, R
 from cloudsched.engine.ports.sender import OutgoingMessage, Recipient, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 from cloudsched.features.deliveries.fields import PingEvent
-from cloudsched.people.reach import say_not_set_up, say_then
+from cloudsched.people.reach import say_not_set_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,8 +63,7 @@ class DeliveryHandler:
             return Fail(say_not_set_up(delivery.channel))
         found = self._find(task, delivery, payload)
         if isinstance(found, Suppress):
-            reason = say_then(found.reason)
-            return Unreached(reason) if found.is_unreached else Cancel(reason)
+            return (Unreached if found.is_unreached else Cancel)(found.reason)
 
         message = _to_message(delivery, payload)
         if delivery.channel not in CALLBACKS:

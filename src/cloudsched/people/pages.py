@@ -10,7 +10,6 @@ from cloudsched.dashboard.filters import DELIVERIES, name_parameters, read_filte
 from cloudsched.dashboard.forms.fields import Submitted, read_json
 from cloudsched.dashboard.view import View
 from cloudsched.dashboard.words import only_if
-from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
@@ -121,13 +120,11 @@ def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:
 def build_person(answer: Json, visit: Visit) -> Json:
     """Return what the page of one person shows."""
     counts = answer["counts"] or {}
-    numbers = counts.get("tasks", {})
     calm = "Nothing needs attention." if counts else "The counts are missing."
     return {
         **answer,
         "title": answer["person"].get("name") or answer["owner"],
         "needs": counts.get("needs") or [{"sentence": calm}],
-        "counts": [(status, numbers[status]) for status in TaskStatus if numbers.get(status, {}).get("value")],
         "facts": [*_list_facts(answer["person"])],
         "contacts": [*_list_contacts(answer["person"], visit)],
         "query": urlencode({"owner": answer["owner"]}),

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import Person, SlackContact, TelegramContact, WebhookContact, is_wanted
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
-
-_EMAIL_OBSTACLE: Final = (
-    "The person's e-mail address is not verified: neither their ID token nor a server has said that it is theirs."
-)
-_WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants messages."
 
 
 class Reach(NamedTuple):
@@ -28,29 +23,27 @@ def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
     """Return the addresses at which a channel reaches a person now, or the obstacle."""
     match channel:
         case DeliveryChannel.EMAIL:
-            obstacle = _EMAIL_OBSTACLE if person.email else "The person has no e-mail address."
-            return _reach(person.verified_address, obstacle)
+            return _reach(person.verified_address, person.email, "e-mail address")
         case DeliveryChannel.MOBILE:
             tokens = tuple(each.token for each in person.devices)
-            return Reach(tokens, None if tokens else "The person has no device.")
+            return Reach(tokens, None if tokens else "No device of the person.")
         case DeliveryChannel.WEBHOOK:
-            obstacle = _WEBHOOK_OBSTACLE if person.webhook else "The person has no webhook."
-            return _reach(person.verified_webhook, obstacle)
+            return _reach(person.verified_webhook, person.webhook, "webhook")
         case DeliveryChannel.TELEGRAM | DeliveryChannel.SLACK:
             contact = find_chat(person, channel)
-            name = channel.title()
-            obstacle = f"The person has no account of {name}."
-            if contact is not None:
-                obstacle = f"Nobody who reads the person's {name} has confirmed that they want messages there."
-            return _reach(contact.id if contact is not None and contact.verified else None, obstacle)
+            verified = contact.id if contact is not None and contact.verified else None
+            return _reach(verified, contact, f"{channel.title()} account")
         case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
             return Reach((), None)
         case unknown:
             assert_never(unknown)
 
 
-def _reach(verified: str | None, obstacle: str) -> Reach:
-    return Reach((verified,), None) if verified else Reach((), obstacle)
+def _reach(verified: str | None, contact: object, name: str) -> Reach:
+    """Return a verified address, or what is missing. It has no verb, so that a record may have it, too."""
+    if verified:
+        return Reach((verified,), None)
+    return Reach((), f"No {'verified ' if contact else ''}{name} of the person.")
 
 
 def find_chat(person: Person, channel: DeliveryChannel) -> TelegramContact | SlackContact | None:
@@ -100,30 +93,10 @@ def wants(person: Person | None, category: Category, channel: DeliveryChannel) -
 def find_obstacle(person: Person | None, category: Category, channel: DeliveryChannel) -> str | None:
     """Return why a channel may not or cannot reach a person, or None if nothing stands in the way."""
     if person is None:
-        return "No contacts are stored for the owner."
+        return "No contacts of the owner."
     if not wants(person, category, channel):
-        return f"The person does not want {category} by {channel}."
+        return f"Not wanted by the person: {category} by {channel}."
     return find_reach(person, channel).obstacle
-
-
-_THEN: Final = (
-    (" is not ", " was not "),
-    (" has said that it is theirs", " had said that it was theirs"),
-    (" has not proven that it wants ", " had not proven that it wanted "),
-    (" who reads ", " who read "),
-    (" has confirmed that they want ", " had confirmed that they wanted "),
-    ("The person has ", "The person had "),
-    ("No contacts are ", "No contacts were "),
-    (" does not want ", " did not want "),
-    ("The URL of the ping is ", "The URL of the ping was "),
-)
-
-
-def say_then(obstacle: str) -> str:
-    """Return an obstacle as the record of what it stopped tells it: the person may have removed it since."""
-    for now, then in _THEN:
-        obstacle = obstacle.replace(now, then)
-    return obstacle
 
 
 def say_not_set_up(channel: str) -> str:

@@ -73,16 +73,15 @@ class PeopleRecipients:
             return (Recipient(address=url, secrets=self._secrets.current(SYSTEM_OWNER)),)
         webhook = self._find_webhook_at(owner, url)
         if webhook is None:
-            why = "The URL of onCompletion is not at the host of the person's own, verified webhook."
-            return Suppress(why, is_unreached=True)
+            return Suppress("No verified webhook of the person at the host of onCompletion.", is_unreached=True)
         return (Recipient(address=url, secrets=self._secrets.current(owner, webhook)),)
 
     def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a ping. A user's has to be at the host of their webhook, or at an allowed one."""
         is_allowed = _read_origin(url) in {("https", each, 443) for each in self._ping_hosts}
         if is_users and not is_allowed and self._find_webhook_at(owner, url) is None:
-            where = "at the host of the person's own, verified webhook, nor at one of CLOUDSCHED_PING_HOSTS"
-            return Suppress(f"The URL of the ping is neither {where}.", is_unreached=True)
+            why = "No verified webhook of the person at the host of the ping, nor that host in CLOUDSCHED_PING_HOSTS."
+            return Suppress(why, is_unreached=True)
         return (Recipient(address=url),)
 
     def _find_webhook_at(self, owner: str, url: str) -> str | None:

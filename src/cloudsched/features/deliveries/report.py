@@ -43,8 +43,7 @@ def report_deliveries(store: Store, task: Task, execution_id: str) -> list[Deliv
     Their ids follow from the task, so that no list is read: the tasks in one round trip, then the record of
     each, and the message.
     """
-    made = _load_deliveries(store, task, execution_id)
-    reports = [_report(each, delivery, _load_record(store, each)) for each, delivery in made]
+    reports = [report_delivery(store, each) for each, _ in _load_deliveries(store, task, execution_id)]
     told = store.inbox.get(task.owner, derive_message_id(task.id, execution_id, 0))
     if told is not None:
         reports.append(
@@ -102,8 +101,31 @@ def _find_place(task: Task, query: TaskQuery) -> tuple[datetime, str]:
 
 def report_delivery(store: Store, task: Task) -> DeliveryReport:
     """Return the progress of one delivery."""
-    assert task.delivery is not None  # noqa: S101 - its callers have looked
-    return _report(task, task.delivery, _load_record(store, task))
+    delivery = task.delivery
+    assert delivery is not None  # noqa: S101 - its callers have looked
+    run = task.runs[0] if task.runs else None
+    report = DeliveryReport(
+        **delivery.model_dump(include={"channel", "task_id", "execution_id", "is_failure", "created_at"}),
+        id=task.id,
+        owner=task.owner,
+        title=task.title,
+        status=_find_status(task),
+        attempts=0,
+        next_attempt_at=run.due_at if run is not None and run.lease is None else None,
+    )
+    execution_id = task.last_execution_id if run is None else run.execution_id
+    record = execution_id and store.load_execution(task.id, execution_id)
+    if not record:
+        return report
+
+    if task.status is TaskStatus.COMPLETED:
+        ending = {"sent_at": record.finished_at, "message_id": _read_message_id(record)}
+    elif record.message is None and record.error is not None:
+        ending = {"reason": record.error.message}
+    else:
+        ending = {"reason": record.message}
+    last = record.attempts[-1].started_at if record.attempts else None
+    return report.model_copy(update={"attempts": record.attempt_count, "last_attempt_at": last, **ending})
 
 
 def find_undelivered(
@@ -128,7 +150,6 @@ def find_undelivered(
                 continue
             if is_new and not is_late(delivery.created_at, now):
                 continue
-            report = _report(each, delivery, _load_record(store, each))
             found.append(
                 Undelivered(
                     execution_id=execution.id,
@@ -136,7 +157,7 @@ def find_undelivered(
                     channel=delivery.channel,
                     status=status,
                     since=delivery.created_at,
-                    reason=report.reason,
+                    reason=report_delivery(store, each).reason,
                     next_attempt_at=each.runs[0].due_at if status is DeliveryStatus.RETRYING else None,
                 )
             )
@@ -147,37 +168,6 @@ def _load_deliveries(store: Store, task: Task, execution_id: str) -> list[tuple[
     found = [each.task for each in store.load_many(delivery_ids(task, execution_id))]
     made = [(each, each.delivery) for each in found if each.delivery is not None and each.deleted_at is None]
     return sorted(made, key=lambda pair: pair[1].channel)
-
-
-def _load_record(store: Store, task: Task) -> Execution | None:
-    execution_id = task.runs[0].execution_id if task.runs else task.last_execution_id
-    if execution_id is None:
-        return None
-    return store.load_execution(task.id, execution_id)
-
-
-def _report(task: Task, delivery: Delivery, record: Execution | None) -> DeliveryReport:
-    run = task.runs[0] if task.runs else None
-    report = DeliveryReport(
-        **delivery.model_dump(include={"channel", "task_id", "execution_id", "is_failure", "created_at"}),
-        id=task.id,
-        owner=task.owner,
-        title=task.title,
-        status=_find_status(task),
-        attempts=0,
-        next_attempt_at=run.due_at if run is not None and run.lease is None else None,
-    )
-    if record is None:
-        return report
-
-    if task.status is TaskStatus.COMPLETED:
-        ending = {"sent_at": record.finished_at, "message_id": _read_message_id(record)}
-    elif record.message is None and record.error is not None:
-        ending = {"reason": record.error.message}
-    else:
-        ending = {"reason": record.message}
-    last = record.attempts[-1].started_at if record.attempts else None
-    return report.model_copy(update={"attempts": record.attempt_count, "last_attempt_at": last, **ending})
 
 
 def _find_status(task: Task) -> DeliveryStatus:

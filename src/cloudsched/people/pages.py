@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
-from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.filters import DELIVERIES, name_parameters, read_filters, show_filters
-from cloudsched.dashboard.forms.fields import Submitted, read_json
+from cloudsched.dashboard.forms.fields import Submitted
 from cloudsched.dashboard.view import View
 from cloudsched.dashboard.words import only_if
 from cloudsched.errors import NotFound, PreconditionFailed
@@ -58,16 +57,9 @@ def fetch_deliveries(api: Api, visit: Visit) -> Json:
     return answer
 
 
-def show(answer: Json, _visit: Visit) -> Json:
-    """Return what the API has answered: the template shows it as it is."""
-    return answer
-
-
-def send_answer(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
-    """Send deliveries again, or mark a message as read, and answer it if it is a question."""
-    owner = texts.get("owner", "")
-    event = texts.get("event", "")
-    said = "send" if event else "read"
+def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
+    """Send deliveries again, or mark a message as read."""
+    owner, said = texts.get("owner", ""), "read"
     if unsent := texts.get("delivery", "").split():
         said = "resent"
         body = {"address": texts["address"]} if texts.get("address") else {}
@@ -76,9 +68,6 @@ def send_answer(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
             api.post(f"{path}/resend", body, headers={"Idempotency-Key": each})  # its id, and how often it was tried
     else:
         message = _name_path("messages", texts.get("message", "")).removeprefix("/v1")
-        if event:
-            answer = {"payload": read_json(texts.get("payload", "")), "executionId": texts.get("execution")}
-            api.post(f"{task_path(texts.get('task', ''))}/events/{quote(event, safe='')}", answer)
         api.post(f"{_name_path('inboxes', owner)}{message}/read")
     return Submitted(f"deliveries?{urlencode({'owner': owner})}", said)
 
@@ -153,10 +142,10 @@ VIEWS: Final = {
     "deliveries": View(
         "/deliveries",
         fetch_deliveries,
-        show,
+        lambda answer, _: answer,  # the template shows it as it is
         "deliveries.html",
         "Deliveries",
-        send_answer,
+        send,
         key="d",
         list_rows=list_rows,
         parameters=name_parameters(DELIVERIES),

@@ -719,6 +719,8 @@ export interface Execution {
   attempts: Array<Attempt>;
   /** The number of attempts between these, which are omitted. */
   omittedAttempts: number;
+  /** The start of the attempt that is running or suspended, or was when it ended. None if there is none. */
+  attemptStartedAt?: string;
   status: ExecutionStatus;
   /** The handler's result, as JSON. */
   content?: unknown;
@@ -726,7 +728,7 @@ export interface Execution {
   error?: ExecutionError;
   /** The reason for its status, such as why it was skipped, expired or cancelled. */
   message?: string;
-  /** The due time of the next attempt of a RETRYING execution. Of a SUSPENDED one, the time at which it would have started if its task were not paused. */
+  /** The due time of the next attempt of a RETRYING execution. Of a SUSPENDED one, the time at which it goes on by itself, or would have if its task were not paused. */
   nextAttemptAt?: string;
   /** The time at which the attempt that is running loses its lease, unless it is renewed. */
   leaseUntil?: string;
@@ -1368,7 +1370,7 @@ export interface Need {
   sentence: string;
   /** The error of the first of them, for example. */
   detail: string;
-  /** The number of what the list at `path` has, to its end. None if it is no list. */
+  /** The number that the sentence has, of what is at `path`. None if it has none. */
   count?: Count;
   /** The time since which the first of them has been so. */
   since?: string;
@@ -1645,7 +1647,7 @@ export interface PartCounts {
   skipped: Count;
   /** The runs that other runs made. None of the other numbers has them, because the caller's record has their end. */
   calls: number;
-  /** The number of those that ran or failed, and started late, after more than three minutes. It is counted for all runs and by owner: with another filter it is 0. */
+  /** The number of those that ran or failed, and started late, after three minutes or more. It is counted for all runs and by owner: with another filter it is 0. */
   late: number;
 }
 
@@ -2509,7 +2511,7 @@ export interface StepRecord {
 }
 
 /** The state of a journal entry. */
-export type StepStatus = "WAITING" | "SUCCEEDED" | "FAILED" | "TIMED_OUT";
+export type StepStatus = "WAITING" | "SUCCEEDED" | "FAILED" | "TIMED_OUT" | "CANCELLED";
 
 /** One call of a step's function. */
 export interface StepTry {
@@ -3184,7 +3186,7 @@ export interface FindExecutionsQuery {
   errorType?: string;
   /** True to list executions of calls, too. A failed call is also in the record of the execution that made it. */
   calls?: boolean;
-  /** Only executions that took at least this long, from the first attempt's start to the end. In seconds. */
+  /** Only executions that took at least this long: their attempts, without the time between these. In seconds. */
   minDuration?: number;
   /** Only executions that their schedule started at least this long after their instant. In seconds. */
   minLateness?: number;
@@ -3325,11 +3327,11 @@ export interface ListOwnerDeliveriesQuery {
   owner?: string;
   /** Only deliveries by this channel. */
   channel?: string;
-  /** Only deliveries that were made at this instant or later. Without an owner, that have failed since then. */
+  /** Only deliveries that were made at this instant or later. Of those that reached nobody, since then. */
   from?: string;
   /** Only those before this instant. */
   until?: string;
-  /** Those that were not sent because they could reach nobody. Without an owner, rather than those that failed. */
+  /** Only those that were not sent because no address of their person could be used. */
   unreached?: boolean;
 }
 

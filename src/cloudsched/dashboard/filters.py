@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from cloudsched.dashboard.status import show_status
-from cloudsched.dashboard.times import read_instant, write_duration, write_notes
+from cloudsched.dashboard.times import read_instant, write_duration
 from cloudsched.dashboard.words import split_words
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
@@ -196,7 +196,7 @@ def show_filters(visit: Visit, filters: Iterable[Filter]) -> Json:
             for each in filters
             if each.name in asked and each.name != "troubleUntil"
         ],
-        "note": write_notes(*entered.values()),
+        "note": " ".join(each.note for each in entered.values() if each.note),
     }
 
 

@@ -251,8 +251,3 @@ def read_instant(text: str, zone: ZoneInfo, name: str) -> EnteredInstant:
     elif first != second:
         note = f"The clock shows {entered:%H:%M} twice on that day in {zone.key}: {write_time(meant)} is meant."
     return EnteredInstant(first.isoformat(), f"{entered:{_FORMAT}}", note)
-
-
-def write_notes(*entered: EnteredInstant) -> str:
-    """Return what there is to say of several."""
-    return " ".join(each.note for each in entered if each.note)

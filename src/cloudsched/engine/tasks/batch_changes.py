@@ -423,9 +423,7 @@ class BatchChanges:
         """Return the title of a change that takes back another one, which it names if that is still known."""
         back = "Restore" if action is BatchAction.RESUME else f"{_TITLES[action]} again"
         known = self._store.load(pause_id)
-        if known is None:
-            return f"{back} the tasks of {pause_id}"
-        return f"{back} after “{known.task.title}”"
+        return f"{back} after “{pause_id if known is None else known.task.title}”"
 
     def preview_retries(self, chosen: RetryFilter) -> RetryCount:
         """Return the failed executions that a retry concerns now, without those of paused and cancelled tasks.

@@ -26,6 +26,10 @@ def app() -> App:
         ctx.sleep(5 * HOUR)
         return str(ctx.wait_for("approved", timeout=9 * DAY))
 
+    @app.handler("leaves")
+    def leaves(ctx: Context) -> None:
+        ctx.call("naps")
+
     @app.handler("weak", retry=RetryPolicy(max_retries=1, jitter=0, first_delay=MINUTE))
     def weak() -> None:
         if not WELL:
@@ -77,6 +81,17 @@ def test_nothing_of_a_run_that_has_ended_waits(pages: Pages) -> None:
     took = app.execution("naps", run).duration
     assert took is not None
     assert 6 * HOUR <= took < 7 * HOUR
+
+
+def test_a_call_that_was_left_waits_until_it_has_ended(pages: Pages) -> None:
+    app = pages.sim.app
+    app.create(id="leaves", owner="ada", title="L", handler="leaves")
+    pages.sim.advance(MINUTE)
+    [run] = pages.sim.executions("leaves")
+    assert run.status is ExecutionStatus.SUCCEEDED
+    for wait, status in ((HOUR, StepStatus.WAITING), (15 * DAY, StepStatus.SUCCEEDED)):
+        pages.sim.advance(wait)
+        assert [each.status for each in app.execution("leaves", run.id).steps] == [status]
 
 
 @pytest.mark.parametrize("holder", ["task", "queue"])

@@ -224,8 +224,7 @@ def place_faults(error: InvalidInput, names: Sequence[str]) -> dict[str, str]:
     """Return the problems by the form's fields, under "" those of none. Parts of a payload have their paths."""
     told: dict[str, list[str]] = {}
     for each in error.faults:
-        field = _KNOWN.get(each.field, each.field)
-        name = field if field in names else field.partition(".")[0]
+        name = _KNOWN.get(each.field) or each.field.partition(".")[0]
         part = each.field.removeprefix(PAYLOAD).removeprefix(".") if name == PAYLOAD else ""
         if name not in names:
             part, name = name_field(each.field), ""

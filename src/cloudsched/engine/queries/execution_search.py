@@ -20,9 +20,10 @@ from cloudsched.domain.documents.execution import (
     Run,
 )
 from cloudsched.domain.documents.filters import RunConditions
-from cloudsched.domain.documents.journal import StepStatus
+from cloudsched.domain.documents.journal import StepRecord, StepStatus
 from cloudsched.domain.documents.task import Task, TaskStatus, find_open_position, get_open_status
 from cloudsched.domain.transitions.run_records import execution_record
+from cloudsched.engine.durable.results import DELETED, load_call_outcome
 from cloudsched.engine.ports.search import (
     OMITTED_FIELDS,
     ExecutionQuery,
@@ -33,7 +34,7 @@ from cloudsched.engine.ports.search import (
     read_filters,
 )
 from cloudsched.engine.storage.pages import Page, bad_token, make_token
-from cloudsched.errors import NotFound
+from cloudsched.errors import NotFound, UnreadableDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +137,35 @@ def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Exec
     execution = engine.store.load_execution(task.id, execution_id)
     if execution is None:
         raise NotFound("execution", execution_id)
-    return _end_steps(_as_held(task, engine.archive().load_execution(execution)))
-
-
-def _end_steps(execution: Execution) -> Execution:
-    """Return an execution of which nothing waits if it has ended: what waited then was cancelled with it."""
+    execution = _as_held(task, engine.archive().load_execution(execution))
     if not execution.status.is_final:
         return execution
-    end = {"status": StepStatus.CANCELLED, "finished_at": execution.finished_at}
-    steps = [each.model_copy(update=end) if each.status is StepStatus.WAITING else each for each in execution.steps]
-    return execution.model_copy(update={"steps": tuple(steps)})
+    return execution.model_copy(
+        update={"steps": tuple(_end_step(engine.store, each, execution) for each in execution.steps)}
+    )
+
+
+def _end_step(store: Store, step: StepRecord, execution: Execution) -> StepRecord:
+    """Return a step of an execution that has ended, which no longer waits: it was cancelled with it.
+
+    A call that its handler did not await goes on. It waits until its own task has ended.
+    """
+    if step.status is not StepStatus.WAITING:
+        return step
+    status, finished_at = StepStatus.CANCELLED, execution.finished_at
+    if step.child is not None and execution.status is not ExecutionStatus.CANCELLED:
+        try:
+            outcome = load_call_outcome(store, step.name, step.child)
+        except UnreadableDocument:
+            outcome = None
+        if outcome is None:
+            return step
+        finished_at = outcome.finished_at or finished_at
+        if outcome.failure is None:
+            status = StepStatus.SUCCEEDED
+        elif outcome.failure.status not in {ExecutionStatus.CANCELLED, DELETED}:
+            status = StepStatus.FAILED
+    return step.model_copy(update={"status": status, "finished_at": finished_at})
 
 
 def load_sealed_log(engine: EngineContext, task: Task, execution_id: str) -> tuple[str | None, str | None]:

@@ -170,7 +170,7 @@ def require_not_held(task: Task) -> None:
 def require_end_ahead(until: datetime, now: datetime) -> None:
     """Check that a pause ends after now."""
     if until <= now:
-        raise InvalidInput("until", f"is in the past: {until.isoformat()}", "Give the time at which it goes on.")
+        raise InvalidInput("until", "is in the past", "Give the time at which it goes on.")
 
 
 def require_end_of_pause(task: Task, now: datetime, until: datetime) -> None:

@@ -57,7 +57,7 @@ def move(
     if new == at:
         return Commit(task)
     if new <= now:
-        raise InvalidInput("to", f"is in the past: {new.isoformat()}", "Give a later time, or run the task now.")
+        raise InvalidInput("to", "is in the past", "Give a later time, or run the task now.")
     if task.until is not None and new > task.until:
         raise InvalidInput("to", f"is after the task's end, {task.until.isoformat()}", "Give it a later end first.")
     changed = _change_schedule(task, "to", lambda schedule: schedule.move_occurrence(at - plan_distance(task), new))

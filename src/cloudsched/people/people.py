@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -48,7 +49,7 @@ class SavedPerson(NamedTuple):
 
 
 S = TypeVar("S", PersonSpec, PersonPatch)
-C = TypeVar("C", TelegramContact, SlackContact)
+C = TypeVar("C", WebhookContact, TelegramContact, SlackContact)
 Check = Callable[["Person | None"], None]
 """Checks the state that a change replaces, None if there is none. If it raises, nothing changes."""
 
@@ -108,19 +109,12 @@ class People:
         may_remove: bool,
     ) -> Person:
         """Store a person from fields by their Python names. See `App.put_person`."""
-
-        def save(spec: PersonSpec, check: Check | None) -> SavedPerson:
-            return self.put(owner, spec, by=by, check=check, may_remove=may_remove)
-
+        save = partial(self.put, owner, by=by, may_remove=may_remove)
         return _save_fields(save, fields, PersonSpec, etag)
 
     def change_fields(self, owner: str, fields: dict[str, Any], *, by: Authority, etag: str | None) -> Person:
         """Change a person by fields with Python names. See `App.update_person`."""
-
-        def save(patch: PersonPatch, check: Check | None) -> SavedPerson:
-            return self.change(owner, patch, by=by, check=check)
-
-        return _save_fields(save, fields, PersonPatch, etag)
+        return _save_fields(partial(self.change, owner, by=by), fields, PersonPatch, etag)
 
     def put(
         self,
@@ -217,10 +211,8 @@ class People:
                 may_verify=may_verify,
                 proven_address=proven_address,
             )
-            fields["webhook"] = _decide_webhook(spec.webhook, current, may_verify=may_verify)
-            for chat in ("telegram", "slack"):
-                known_chat = None if current is None else getattr(current, chat)
-                fields[chat] = _decide_chat(chat, fields[chat], known_chat, may_verify=may_verify)
+            for name in ("webhook", "telegram", "slack"):
+                fields[name] = _decide_contact(name, fields[name], getattr(current, name, None), may_verify=may_verify)
 
             now = self._clock.now()
             known = current or Person(id=owner, owner=owner, created_at=now, updated_at=now)
@@ -333,46 +325,30 @@ def _decide_email(
     return EmailContact(address=given.address, verified=verified)
 
 
-def _decide_webhook(
-    given: WebhookContact | None,
-    current: Person | None,
-    *,
-    may_verify: bool,
-) -> WebhookContact | None:
-    """Return the webhook to store, and whether it is verified. The owner's word is not enough for that."""
+def _decide_contact(name: str, given: C | None, known: C | None, *, may_verify: bool) -> C | None:
+    """Return a webhook or an account to store, and whether it is verified, which its owner cannot say."""
     if given is None:
         return None
-    verified = current is not None and current.verified_webhook == given.url
+    is_same = known is not None and known.model_copy(update={"verified": given.verified}) == given
+    verified = is_same and known is not None and known.verified is True
     if may_verify and given.verified is not None:
         verified = given.verified
     if given.verified and not verified:
-        hint = "leave it out, and have the endpoint asked (POST …/webhook/verify)"
-        raise Forbidden(f"Only an admin may say that a webhook is verified; {hint}.")
-    return WebhookContact(url=given.url, verified=verified)
-
-
-def _decide_chat(name: str, given: C | None, known: C | None, *, may_verify: bool) -> C | None:
-    """Return the account of a chat to store, and whether it is verified, which its owner cannot say."""
-    if given is None:
-        return None
-    verified = known is not None and known.id == given.id and bool(known.verified)
-    if may_verify and given.verified is not None:
-        verified = given.verified
-    if given.verified and not verified:
-        hint = f"leave it out, and have the chat asked (POST …/chats/{name}/verify)"
-        raise Forbidden(f"Only an admin may say that an account is verified; {hint}.")
+        path = "webhook" if name == "webhook" else f"chats/{name}"
+        hint = f"leave it out, and have it asked (POST …/{path}/verify)"
+        raise Forbidden(f"Only an admin may say that it is verified ({name}); {hint}.")
     return given.model_copy(update={"verified": verified})
 
 
 def _save_fields(
-    save: Callable[[S, Check | None], SavedPerson],
+    save: Callable[..., SavedPerson],
     fields: dict[str, Any],
     kind: type[S],
     etag: str | None,
 ) -> Person:
     check = expect_etag(etag) if etag is not None else None
     try:
-        saved = save(parse_person(to_wire_fields(fields), kind), check)
+        saved = save(parse_person(to_wire_fields(fields), kind), check=check)
     except InvalidInput as error:
         say_in_python(error, fields, kind)
         raise

@@ -58,5 +58,5 @@ def test_a_page_has_one_zone(pages: Pages) -> None:
         .partition("</section>")[0]
     )
     assert f"{say_clock(WAKES.astimezone(ZoneInfo('Asia/Tokyo')))}, and waits" in page
-    assert set(re.findall(r"at \d\d:\d\d \(([^)]*)\)", page)) == {"Asia/Tokyo"}
+    assert not re.findall(r"at \d\d:\d\d \(([^)]*)\)", page), "its head names it"
     assert re.search(r"<summary>\d\d more like it</summary>", page)

@@ -19,7 +19,6 @@ from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.journal import StepKind, StepRecord, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.explanation.findings import name_zone_once
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.errors import Forbidden, NotFound
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 
 def tell_findings(explanation: ExplanationView) -> Iterator[str]:
     """Yield the lines that explain a task: its state and the main reason, then all others."""
-    sentences = name_zone_once([finding.sentence for finding in explanation.findings])
-    summary, *others = map(to_printable, sentences)
+    summary, *others = (to_printable(finding.sentence) for finding in explanation.findings)
     yield f"{explanation.status}: {summary}"
     yield from (f"  - {sentence}" for sentence in others)
 

@@ -27,7 +27,7 @@ _TIMES: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
 }
 """What the parameters of addresses say about days and zones: what each is, how it is read, and an example."""
 TOLD: Final = re.compile(r"(\b[A-Z][a-z]{2} \d\d? [A-Z][a-z]{2} \d{4} at \d\d:\d\d)(:\d\d)?(?: \(([\w/+-]+)\))?")
-"""A time in a sentence of the API, perhaps with its zone."""
+"""A time in a sentence of the API, with its zone. A page names its own once."""
 OF_ANY: Final = ("tz", "done")
 """The parameters of the address of any view: the time zone, and the message after a form."""
 _LONGEST: Final = 40
@@ -75,7 +75,7 @@ class Visit:
         return make_moment(at, self.now, self.zone)
 
     def translate(self, found: Any) -> Any:  # noqa: ANN401 - any JSON
-        """Return an answer of the API with the times in its sentences, which name their zones, in this zone."""
+        """Return an answer of the API with the times in its sentences, which name their zones, in that of the page."""
         if isinstance(found, str):
             return TOLD.sub(self._move, found) if " at " in found else found
         if isinstance(found, dict):
@@ -84,10 +84,10 @@ class Visit:
 
     def _move(self, told: re.Match[str]) -> str:
         zone = find_zone(told[3])
-        if zone is None or zone.key == self.zone.key:
+        if zone is None:
             return told[0]
         at = datetime.strptime(f"{told[1]}{told[2] or ':00'}", "%a %d %b %Y at %H:%M:%S").replace(tzinfo=zone)
-        return f"{say_clock(at.astimezone(self.zone))} ({self.zone.key})"
+        return say_clock(at.astimezone(self.zone))
 
     def in_zone_of(self, task: Json) -> Visit:
         """Return the same look in a task's own zone, if the viewer has chosen none."""

@@ -29,11 +29,11 @@ from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES, NeedCause, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
-from cloudsched.domain.explanation.findings import Reason, name_zone_once
+from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.explanation.moves import find_move
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.offered_verbs import Question
@@ -92,7 +92,7 @@ def build(answer: Json, visit: Visit) -> Json:
     verbs = task.get("allowedVerbs", ())
     findings = explanation["findings"]
     runs = answer["runs"]["executions"]
-    first, *rest = _write_findings(findings)
+    first, *rest = findings
     asked = (answer["asked"] or {}).get("findings", ())
     day = f"{visit.query.get('on', '')} {visit.query.get('clock', '')}".strip()
     possible = [each for each in Verb if each in verbs and each.traits.button and not (held and each.traits.starts)]
@@ -112,7 +112,7 @@ def build(answer: Json, visit: Visit) -> Json:
             (next(alike), [*alike]) for _, alike in groupby(rest, lambda each: TOLD.sub("", each["sentence"]))
         ],
         "isEvidenceOpen": problem,
-        "askedFindings": _write_findings(asked),
+        "askedFindings": asked,
         "askedProblem": only_if(day and not asked, f"{shorten(day, 40)} is not a day that anything is known about."),
         "awaited": _list_awaited(explanation),
         "unclaimed": _UNCLAIMED,
@@ -142,12 +142,6 @@ def _list_awaited(explanation: Json) -> list[tuple[str, str]]:
         if finding["reason"] == Reason.WAITING_FOR_EVENT and len(quoted) > 1:
             found.append((quoted[0], finding.get("executionId", "")))
     return found
-
-
-def _write_findings(findings: Sequence[Json]) -> list[Json]:
-    """Return findings that are shown together, with their zone once."""
-    sentences = name_zone_once([each["sentence"] for each in findings])
-    return [{**each, "sentence": sentence} for each, sentence in zip(findings, sentences, strict=True)]
 
 
 def _read_moved(visit: Visit) -> str:

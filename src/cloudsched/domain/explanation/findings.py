@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
 
 
-_TIMED: Final = re.compile(r"( at \d\d:\d\d(?::\d\d)?) \(([^() ]+)\)")
-"""A time with its zone, as `name_instant` writes it."""
-
-
 class Finding(WireModel):
     """One reason, with its evidence."""
 
@@ -34,18 +30,6 @@ class Finding(WireModel):
     """The instant that it is about: of the next attempt, of a lease's end, of a status."""
     execution_id: str | None = None
     """The execution that it is about, or None if it is about the task."""
-
-
-def name_zone_once(sentences: Sequence[str]) -> list[str]:
-    """Return sentences that are shown together with the zone of all their times at the first one. Two zones stay."""
-    timed = [(number, found.end()) for number, each in enumerate(sentences) if (found := _TIMED.search(each))]
-    if len({zone for each in sentences for _, zone in _TIMED.findall(each)}) != 1:
-        return [*sentences]
-    told = [_TIMED.sub(r"\1", each) for each in sentences]
-    number, end = timed[0]
-    first = sentences[number]
-    told[number] = first[:end] + _TIMED.sub(r"\1", first[end:])
-    return told
 
 
 class Explanation(WireModel):

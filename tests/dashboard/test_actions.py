@@ -358,6 +358,8 @@ def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
     assert pages.sim.app.upcoming(task.id, 3) == [first, second + HOUR, third]
     refused = pages.post("ada", f"{path}/verbs/move", {"occurrence": f"{second.isoformat()}", "to": "17:00"})
     assert "is not one of its occurrences to come" in refused.text
+    refused = pages.post("ada", f"{path}/verbs/move", {"to": third.isoformat()})
+    assert ">New time: is one of its occurrences already" in refused.text
     for text in ("yesterday", "2001-01-01T00:00:00Z", "2030-01-01", "<b>"):
         assert "Move the next run…" in pages.read(f"{path}?move={text}", "ada")
 

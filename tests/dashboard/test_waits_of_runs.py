@@ -89,7 +89,7 @@ def test_a_call_that_was_left_waits_until_it_has_ended(pages: Pages) -> None:
     pages.sim.advance(MINUTE)
     [run] = pages.sim.executions("leaves")
     assert run.status is ExecutionStatus.SUCCEEDED
-    for wait, status in ((HOUR, StepStatus.WAITING), (15 * DAY, StepStatus.SUCCEEDED)):
+    for wait, status in ((HOUR, StepStatus.WAITING), (15 * DAY, StepStatus.FAILED)):
         pages.sim.advance(wait)
         assert [each.status for each in app.execution("leaves", run.id).steps] == [status]
 

@@ -110,7 +110,7 @@ def test_what_a_run_took_is_one_value(
     task = {"id": "t", "title": "T", "revision": 1, "payload": {}}
     answer: dict[str, Any] = {"both": [found, found], "logs": [[], []], "task": task, "history": None}
     assert (" ", f"Took: {told}") in build_comparison(answer, look())["lines"]
-    nothing: dict[str, Any] = dict.fromkeys(("tree", "logs", "child", "history"))
+    nothing: dict[str, Any] = dict.fromkeys(("logs", "history"))
     page = build(
         {
             **nothing,

@@ -39,13 +39,11 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
     path = execution_path(task_id, execution_id)
     record = api.get(path)
     task, _ = api.task(task_id)
-    step = _find_step(record, visit)
     answer = {
         "execution": record,
         "task": task,
         "mayStart": fetch_startable(api, visit, task),
         "logs": api.find(f"{path}/logs"),
-        "child": api.find(task_path(step["child"])) if step and step.get("child") else None,
         "history": fetch_edits(api, record, task),
         "eventSchemas": api.find_handler(task["handler"]).get("eventSchemas", {}) if find_awaited(record) else {},
         "told": api.find(f"{path}/deliveries") if _may_be_told(record, task) else None,
@@ -94,18 +92,13 @@ def _fetch_why(api: Api, visit: Visit, record: Json, task: Json) -> str:
     return next((str(each["sentence"]) for each in found if each.get("executionId") == record["id"]), "")
 
 
-def _find_step(record: Json, visit: Visit) -> Json | None:
-    """Return the chosen step."""
-    return next((each for each in record.get("steps", ()) if str(each["number"]) == visit.query.get("step")), None)
-
-
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the page of an execution shows."""
     record = answer["execution"]
     task = answer["task"]
     verbs = record.get("allowedVerbs", ())
     payload, note = find_payload(record, task, answer["history"])
-    step = _find_step(record, visit)
+    step = next((each for each in record.get("steps", ()) if str(each["number"]) == visit.query.get("step")), None)
     rows = list_rows(record, visit.now)
     row = visit.query.get("row", "")
     offset = int(row) if row.isdecimal() and len(row) < 6 else 0  # noqa: PLR2004 - no number of a step is longer
@@ -113,13 +106,13 @@ def build(answer: Json, visit: Visit) -> Json:
         **answer,
         "title": f"{task['title']}, {visit.moment(record['scheduledFor']).text}",
         "sentence": _write_sentence(record, visit, only_if(record["status"] in OPEN, answer["why"])),
-        "facts": [*_list_facts(record, task, visit)],
+        "facts": [*_list_facts(record, visit)],
         "isOpen": record["status"] in OPEN,
         "span": find_span(record, visit.now),
         "rows": rows[offset : offset + ROWS],
         "moreRows": str(offset + ROWS) if len(rows) > offset + ROWS else None,
         "step": step,
-        "stepFacts": [*_list_step(step, visit, answer["child"])] if step else [],
+        "stepFacts": [*_list_step(step, visit)] if step else [],
         "parts": [
             ("payload", note if payload != {} else "", write_json(payload)),
             ("result", "", write_json(record.get("content"))),
@@ -148,7 +141,7 @@ def _write_sentence(record: Json, visit: Visit, held_up: str) -> str:
     return "".join(f"{each.rstrip('.')}. " for each in filter(None, parts)).replace("….", "…").rstrip()
 
 
-def _list_facts(record: Json, task: Json, visit: Visit) -> Iterator[tuple[str, str]]:
+def _list_facts(record: Json, visit: Visit) -> Iterator[tuple[str, str]]:
     late = find_lateness(record)
     if late is not None:
         yield "Late by", write_duration(late)
@@ -160,12 +153,10 @@ def _list_facts(record: Json, task: Json, visit: Visit) -> Iterator[tuple[str, s
     for name in ("queries", "tokens"):
         if record.get(name):
             yield name.capitalize(), f"{record[name]:,}"
-    if record.get("isDelivered"):
-        yield "Delivered to", ", ".join(str(channel).lower() for channel in task.get("deliveryChannels", ()))
 
 
-def _list_step(step: Json, visit: Visit, child: Json | None) -> Iterator[tuple[str, str]]:
-    """Yield the facts about a step. A call's have its payload, too."""
+def _list_step(step: Json, visit: Visit) -> Iterator[tuple[str, str]]:
+    """Yield the facts about a step."""
     yield "Status", show_status(step["status"]).word
     for name, field in {"Started": "startedAt", "Finished": "finishedAt", "Due": "dueAt"}.items():
         if step.get(field):
@@ -174,8 +165,6 @@ def _list_step(step: Json, visit: Visit, child: Json | None) -> Iterator[tuple[s
         yield "Attempts", str(step["attempts"])
     for each in step.get("tries", ()):
         yield "Tried", f"{visit.moment(each['startedAt']).text}, {write_took(each, visit.now)}"
-    if child is not None and not child.get("children"):
-        yield "Payload", write_json(child.get("payload", {}))
     if "result" in step:
         yield "Result", write_json(step["result"])
     if step.get("error"):

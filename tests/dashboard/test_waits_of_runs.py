@@ -123,6 +123,7 @@ def test_what_a_run_took_is_the_time_of_its_attempts(pages: Pages) -> None:
     pages.sim.advance(MINUTE)
     assert pages.sim.app.execution("weak", run).status is ExecutionStatus.SUCCEEDED
     page = pages.words(path)
+    assert "after attempt 2 ended. It was retried by hand." in page
     assert re.findall(r'<dt>Took</dt><dd>([^<]*)|class="took">([^<]*)', page) == [("0\xa0s", ""), ("", "0\xa0s")]
 
 

@@ -103,8 +103,11 @@ def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool
         wait = after.started_at - before.finished_at
         said = f" Attempt {after.number} began {write_delay(wait)} after attempt {before.number} ended."
         waits += [(before.finished_at, after.started_at, said)] if wait > LATE else []
+    retried = [each.at for each in task.history if (each.action, each.execution_id) == (Action.RETRIED, record.id)]
     for start, end, said in waits[:TOLD]:
         yield said
+        if any(start <= at <= end for at in retried):
+            yield " It was retried by hand."
         notes = store.records.list_all(AuditNote, limit=_NOTES, after=find_first_id(end)) if shows_all else ()
         for note in notes:
             if note.entry.action is Action.QUEUE_RESUMED and note.entry.at >= start:

@@ -102,16 +102,6 @@ def test_a_late_task_is_called_late_wherever_it_stands() -> None:
     assert "Next:" not in page
 
 
-def test_what_waits_for_an_open_run_is_not_called_late() -> None:
-    """Nothing is wrong: it starts, or is skipped, once that run has ended."""
-    with run_until(3.5, schedule=HOURLY, pull=GPU) as stack:
-        home, tasks, page = (read(stack, path) for path in ("", "tasks", "tasks/t"))
-    assert "late and" not in home
-    assert "Due since" in page
-    assert "Late since" not in page
-    assert ">late</small>" not in tasks
-
-
 def test_no_overdue_occurrence_is_offered_as_one_to_come() -> None:
     """The task's page calls it overdue, and only what is ahead can be moved. If all are, it does not say upcoming."""
     for hours, overdue in ((3.5, 4), (39.5, 10)):

@@ -43,7 +43,7 @@ def add_up(parts: list[dict[str, Any]]) -> RunCounts:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_number_is_that_of_the_records(call: Call, sim: Simulation, seed: int) -> None:
-    """The overview, counts by day and hour, lists by outcome, and usage."""
+    """The overview, and counts by day and hour. Pages have those of lists and of usage."""
     begin = sim.now
     live(sim, random.Random(seed))  # noqa: S311 - the same tasks in each run
     end = sim.now + HOUR
@@ -65,22 +65,6 @@ def test_every_number_is_that_of_the_records(call: Call, sim: Simulation, seed: 
         start, finish = datetime.fromisoformat(hour["start"]), datetime.fromisoformat(hour["end"])
         within = [each for each in records if start <= each.scheduled_for < finish]
         assert add_up([hour]) == count_runs(within)
-        for outcome in ("RAN", "FAILED", "SKIPPED"):
-            listed = ask(
-                call,
-                "/v1/executions",
-                **{"from": hour["start"], "until": hour["end"]},
-                outcome=outcome,
-                calls="false",
-                pageSize="500",
-            )["executions"]
-            covered = sum(each.get("covers", {}).get("count", 1) for each in listed)
-            counted = hour[outcome.lower()]
-            assert covered == (counted["value"] if outcome == "SKIPPED" else counted)
-
-    used = ask(call, "/v1/usage")["total"]["executions"]
-    started = [each for each in records if each.started_at is not None]
-    assert used == len(started)
 
 
 def ask(call: Call, path: str, **query: str) -> dict[str, Any]:

@@ -122,8 +122,9 @@ def _check_lateness(api: CheckedApi, caller: CallerInfo) -> CheckResult:
     """Check that no task is late. The sweep resends a lost dispatch within two minutes."""
     owner = None if caller.sees_all else caller.owner
     for task in api.client.tasks(owner=owner, trouble=Trouble.OVERDUE, trouble_until=caller.now - LATE):
-        words = NEED_WORDS[NeedCause.OVERDUE]
-        return wrong("sweep lag", f"task {task.id} {words.one}", f"cloudsched tasks why {task.id}")
+        return wrong(
+            "sweep lag", f"task {task.id} {NEED_WORDS[NeedCause.OVERDUE].one}", f"cloudsched tasks why {task.id}"
+        )
     return ok("sweep lag", "no task is late")
 
 

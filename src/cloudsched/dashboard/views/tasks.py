@@ -129,8 +129,8 @@ def _write_number(answer: Json, visit: Visit) -> str:
     overview = answer["overview"]
     if count.at_least and overview:
         if asked.keys() <= {"status", "owner", "calls"}:
-            statuses = [asked["status"]] if "status" in asked else [*TaskStatus]
-            count, words = add_counts(overview["tasks"][each] for each in statuses), ("task", "tasks, calls included")
+            counted = (each for status, each in overview["tasks"].items() if asked.get("status") in {None, status})
+            count, words = add_counts(counted), ("task", "tasks, calls included")
         for each in overview["needs"]:
             if each["path"] == "tasks" and each["query"] == asked:
                 count = read_count(each["count"])

@@ -13,7 +13,6 @@ queries find documents are stored whatever their value: see `Document.always_sto
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -157,7 +156,7 @@ def _read_seconds(value: object) -> object:
     """Accept a number of seconds also as text, as an address has it."""
     if isinstance(value, bool):
         raise ValueError("is not a number of seconds, such as 600")  # noqa: TRY004 - pydantic's way to report it
-    return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,12}", value) else value
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def _reject_non_number(value: object) -> object:

@@ -74,8 +74,7 @@ def classify_run(execution: Execution) -> CountedAs | None:
 
 def has_started_late(execution: Execution) -> bool:
     """Return whether a run of a schedule ran or failed, and started `LATE` or more after it was due."""
-    lateness = execution.lateness
-    return lateness is not None and lateness >= LATE and classify_run(execution) in {CountedAs.RAN, CountedAs.FAILED}
+    return (execution.lateness or timedelta(0)) >= LATE and classify_run(execution) in {CountedAs.RAN, CountedAs.FAILED}
 
 
 @dataclass(frozen=True, slots=True)

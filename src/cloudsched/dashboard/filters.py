@@ -82,10 +82,10 @@ WINDOWS: Final = {
 }
 """The windows of time to choose from, which end now or begin now."""
 _SPANS: Final = _offer({name: words for name, (words, _) in WINDOWS.items()})
-_OUTCOMES: Final = {
-    RunOutcome.RAN.value: "Succeeded",
-    RunOutcome.FAILED.value: "Failed",
-    RunOutcome.SKIPPED.value: "Skipped",
+OUTCOMES: Final = {
+    RunOutcome.FAILED: "Failed",
+    RunOutcome.RAN: "Succeeded",
+    RunOutcome.SKIPPED: "Skipped",
 }
 
 _TROUBLES: Final = {each.value: NEED_WORDS[each].chip for each in Trouble if each in NEED_WORDS}
@@ -117,7 +117,7 @@ RUNS: Final = (
     Filter("status", "Status", "choice", _offer({each: show_status(each).word for each in ExecutionStatus})),
     Filter("error", "Error contains"),
     Filter("errorType", "Error's type"),
-    Filter("outcome", "Outcome", "choice", _offer(_OUTCOMES)),
+    Filter("outcome", "Outcome", "choice", _offer(OUTCOMES)),
     HANDLER,
     OWNER,
     LABEL,

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.filters import RUNS, find_window, name_parameters, read_filters, show_filters
+from cloudsched.dashboard.filters import OUTCOMES, RUNS, find_window, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.status import BAD, write_message
 from cloudsched.dashboard.times import NONE, find_instant, parse_instant, write_duration, write_took
 from cloudsched.dashboard.words import SKIPPED_TOGETHER, add_counts, join_phrases, only_if, shorten
@@ -82,8 +82,6 @@ PAGE_SIZE: Final = 100
 PARAMETERS: Final = name_parameters(RUNS)
 RETRY_FILTERS: Final = tuple(each.name for each in RUNS if each.name not in {"within", "outcome", "calls"})
 """The filters that choose the executions to retry, which have failed."""
-_COUNTED: Final = {"failed": "failed", "ran": "succeeded", "skipped": "skipped"}
-"""The outcomes as the API counts them, and their words."""
 _COUNTED_BY: Final = frozenset({"from", "until", "owner", "handler", "label", "category", "outcome", "calls"})
 """The filters that such a count may have."""
 _LONGEST: Final = 100
@@ -116,9 +114,9 @@ def _count(api: Api, visit: Visit, asked: Mapping[str, str | None]) -> dict[str,
         return {}
     none = Count(value=0, at_least="completeFrom" in found)
     return {
-        words: none + add_counts(each[name] for each in found["parts"])
-        for name, words in _COUNTED.items()
-        if asked.get("outcome") in {None, name.upper()}
+        words.lower(): none + add_counts(each[name.lower()] for each in found["parts"])
+        for name, words in OUTCOMES.items()
+        if asked.get("outcome") in {None, name}
     }
 
 

@@ -15,7 +15,7 @@ from cloudsched.domain.documents.record import secret_hash
 from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 from cloudsched.engine.state.record_changes import change_person, count_recent
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput, NotFound
-from cloudsched.people.reach import find_chat, say_not_set_up, with_verified_chat
+from cloudsched.people.reach import find_chat, say_not_set_up, with_verified
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +104,7 @@ class ContactLinks:
         owner, channel, account = self.read(token)
 
         def verify(person: Person) -> Person:
-            return with_verified_chat(person, channel, account)
+            return with_verified(person, channel, account)
 
         person = change_person(self._records, self._clock, owner, verify)
         contact = None if person is None else find_chat(person, channel)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pydantic import ValidationError
 
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import (
     EmailContact,
     Person,
@@ -29,7 +30,7 @@ from cloudsched.engine.state.record_changes import change_person, change_record,
 from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, NotFound, PreconditionFailed
 from cloudsched.people.documents import ContactSecrets
-from cloudsched.people.reach import with_verified_webhook
+from cloudsched.people.reach import with_verified
 from cloudsched.people.webhook_secrets import WebhookSecrets
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ class People:
         """Record that a webhook wants messages. Return False if another one is stored by now."""
 
         def verify(known: Person) -> Person:
-            return with_verified_webhook(known, url)
+            return with_verified(known, DeliveryChannel.WEBHOOK, url)
 
         changed = change_person(self._records, self._clock, owner, verify)
         return changed is not None and changed.verified_webhook == url

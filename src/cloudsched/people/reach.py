@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-from cloudsched.domain.documents.person import Person, SlackContact, TelegramContact, WebhookContact, is_wanted
+from cloudsched.domain.documents.person import Person, SlackContact, TelegramContact, is_wanted
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
@@ -51,19 +51,19 @@ def find_chat(person: Person, channel: DeliveryChannel) -> TelegramContact | Sla
     return person.telegram if channel is DeliveryChannel.TELEGRAM else person.slack
 
 
-def with_verified_chat(person: Person, channel: DeliveryChannel, account: str) -> Person:
-    """Return a person one of whose chats wants messages, if that still is their account."""
-    contact = find_chat(person, channel)
-    if contact is None or contact.id != account:
-        return person
-    return person.model_copy(update={channel.lower(): contact.model_copy(update={"verified": True})})
+def with_verified(person: Person, channel: DeliveryChannel, address: str) -> Person:
+    """Return a person whose webhook or chat wants messages, if that still is their address."""
+    found = _find_contact(person, channel, address)
+    changed = {name: each.model_copy(update={"verified": True}) for name, each in found.items()}
+    return person.model_copy(update=changed)
 
 
-def with_verified_webhook(person: Person, url: str) -> Person:
-    """Return a person whose webhook has proven that it wants messages."""
-    if person.webhook is None or person.webhook.url != url:
-        return person
-    return person.model_copy(update={"webhook": WebhookContact(url=url, verified=True)})
+def _find_contact(person: Person, channel: DeliveryChannel, address: str) -> dict[str, Any]:
+    """Return a webhook or an account of a chat, by its field, if a person has it at this address."""
+    name = channel.lower()
+    contact = getattr(person, name)
+    has_it = contact is not None and address == getattr(contact, "url" if name == "webhook" else "id")
+    return {name: contact} if has_it else {}
 
 
 def drop_address(person: Person, channel: DeliveryChannel, address: str) -> Person:
@@ -72,13 +72,8 @@ def drop_address(person: Person, channel: DeliveryChannel, address: str) -> Pers
         case DeliveryChannel.MOBILE:
             others = tuple(each for each in person.devices if each.token != address)
             return person.model_copy(update={"devices": others})
-        case DeliveryChannel.WEBHOOK:
-            is_gone = person.webhook is not None and person.webhook.url == address
-            return person.model_copy(update={"webhook": None}) if is_gone else person
-        case DeliveryChannel.TELEGRAM | DeliveryChannel.SLACK:
-            contact = find_chat(person, channel)
-            is_gone = contact is not None and contact.id == address
-            return person.model_copy(update={channel.lower(): None}) if is_gone else person
+        case DeliveryChannel.WEBHOOK | DeliveryChannel.TELEGRAM | DeliveryChannel.SLACK:
+            return person.model_copy(update=dict.fromkeys(_find_contact(person, channel, address)))
         case DeliveryChannel.EMAIL | DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
             return person  # a mail server that refuses a mail does not say that the address is gone
         case unknown:

@@ -138,8 +138,6 @@ class ManualRuns:
         def decide(task: Task, now: datetime) -> Commit:
             if task.status is TaskStatus.COMPLETED:
                 raise NotAllowed("send again", "sent", "The other side has taken it.")
-            if task.runs:
-                raise NotAllowed("send again", "being sent", "It is tried until it is sent or given up.")
             if task.history and now - task.history[-1].at < _BETWEEN_RESENDS:
                 raise NotAllowed("send again", "just sent again", "Try it again in a minute.")
             decided = self._decide_retry(None, None, OWN_CODE, task, now)

@@ -108,7 +108,7 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
         assert "Pause everything has paused 2 tasks, by key:admin, " in said
     for who in ("admin", "viewer"):
         assert "Paused 3 " in pages.text("/", who)
-        assert "No task has a next run." in pages.text("/", who)
+        assert "Nothing is next." in pages.text("/", who)
     assert "Pause everything" in pages.read("/actions")
     assert action not in pages.read("/actions", "ada")
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.charts import read_parts
 from cloudsched.dashboard.status import Status, find_block, show_need
-from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.dashboard.times import write_duration
 from cloudsched.dashboard.views.actions import fetch_notes
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.task import NeedCause
@@ -80,7 +80,6 @@ def _say(well: str = "", *, bad: object = "") -> Status:
 
 
 _LISTED: Final = 5
-_AHEAD: Final = timedelta(days=1)
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -89,27 +88,20 @@ def fetch(api: Api, visit: Visit) -> Json:
     return {
         "counts": counts,
         "restorable": fetch_notes(api, visit),
-        "next": [{**each, "inVain": _fetch_block(api, each)} for each in _fetch_next(api, visit)],
+        "next": _fetch_next(api, visit),
         "health": fetch_health(api),
     }
 
 
 def _fetch_next(api: Api, visit: Visit) -> list[Json]:
-    """Return the tasks that are due next, each once.
-
-    One whose open run has left its next occurrences behind is found by its occurrences alone.
-    """
+    """Return the tasks that are due next. One whose open run has left its next occurrences behind is not."""
     tasks = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=_LISTED)["tasks"]
-    found = [{**each, "taskId": each["id"], "utc": each["nextExecutionTime"]} for each in tasks]
-    near = {"from": visit.soonest, "until": (visit.now + _AHEAD).isoformat()}
-    found += api.get("/v1/occurrences", **near, pageSize=_LISTED)["occurrences"]
-    found.sort(key=lambda each: parse_instant(each["utc"]))
-    return list({each["taskId"]: each for each in reversed(found)}.values())[::-1][:_LISTED]
+    return [{**each, "inVain": _fetch_block(api, each)} for each in tasks]
 
 
 def _fetch_block(api: Api, row: Json) -> str:
     """Ask the API what keeps a task's next run from starting."""
-    return find_block(api.list_items(f"{task_path(row['taskId'])}/explain", "findings"))
+    return find_block(api.list_items(f"{task_path(row['id'])}/explain", "findings"))
 
 
 def build(answer: Json, visit: Visit) -> Json:
@@ -123,7 +115,7 @@ def build(answer: Json, visit: Visit) -> Json:
         said = write_count(len(needs), "thing needs you.", "things need you.")
     hours = [{**each, "skipped": 0} for each in counts.get("hours", ())]  # what was skipped may be of later hours
     following = next((each for each in answer["next"] if not each["inVain"]), None)
-    soon = following and visit.moment(following["utc"]).relative
+    soon = following and visit.moment(following["nextExecutionTime"]).relative
     return {
         "said": said,
         "sentence": said + only_if(soon, f" Next: {following and following['title']}, {soon}."),

@@ -58,8 +58,6 @@ def build(answer: Json, visit: Visit) -> Json:
     }
     sentence = only_if(paused, f"{write_count(paused, 'queue is', 'queues are')} paused. ")
     sentence += f"For workers {write_count(count, 'run waits', 'runs wait')}."
-    if unheard := dict.fromkeys(each["queue"] for each in queues if each["waiting"]["value"] and not each["workers"]):
-        sentence += f" No worker listens to {', '.join(unheard)}."
     rows += [_build_queue(each, answer["workers"]) for each in queues]
     return {**answer, "rows": rows, "sentence": sentence}
 

@@ -20,13 +20,12 @@ from cloudsched.dashboard.offered_verbs import (
     make_retry_question,
 )
 from cloudsched.dashboard.schedule_words import build_upcoming, describe_schedule
-from cloudsched.dashboard.status import BAD, find_block
+from cloudsched.dashboard.status import BAD, find_block, show_status
 from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.views.runs import build_execution
 from cloudsched.dashboard.visit import TOLD, UTC_ZONE
 from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.documents.authority import say_subject
-from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES, NeedCause, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason
@@ -93,6 +92,7 @@ def build(answer: Json, visit: Visit) -> Json:
     findings = explanation["findings"]
     runs = answer["runs"]["executions"]
     first, *rest = findings
+    is_failing = NeedCause.FAILED in task.get("needs", ())
     asked = (answer["asked"] or {}).get("findings", ())
     day = f"{visit.query.get('on', '')} {visit.query.get('clock', '')}".strip()
     possible = [each for each in Verb if each in verbs and each.traits.button and not (held and each.traits.starts)]
@@ -104,9 +104,9 @@ def build(answer: Json, visit: Visit) -> Json:
         "title": task["title"],
         "words": describe_schedule(task["schedule"], visit.now),
         "verbs": verbs,
-        "isFailing": NeedCause.FAILED in task.get("needs", ()),
+        "isFailing": is_failing,
         "inVain": find_block(findings),
-        "tone": _find_tone(task, runs),
+        "look": show_status(TaskStatus.FAILED if is_failing else task["status"]),
         "first": first,
         "evidence": [
             (next(alike), [*alike]) for _, alike in groupby(rest, lambda each: TOLD.sub("", each["sentence"]))
@@ -180,18 +180,6 @@ def _name_next(task: Json, visit: Visit, *, is_blocked: object) -> str:
     if at and parse_instant(at) <= visit.now:
         return "Due since"
     return "Due" if is_blocked else "Next:"
-
-
-def _find_tone(task: Json, runs: list[Json]) -> str:
-    needs = task.get("needs", ())
-    statuses = {each["status"] for each in runs}
-    if NeedCause.FAILED in needs or task["status"] == TaskStatus.FAILED:
-        return "fail"
-    if needs or task["status"] == TaskStatus.PAUSED or ExecutionStatus.RETRYING in statuses:
-        return "retry"
-    if ExecutionStatus.SUSPENDED in statuses:
-        return "wait"
-    return only_if(task.get("isRunning"), "run")
 
 
 def _list_facts(task: Json, visit: Visit) -> Iterator[tuple[str, str]]:

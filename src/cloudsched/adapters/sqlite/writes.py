@@ -225,7 +225,16 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
 
 
 def _list_trouble(task: Task, stored: Task | None) -> dict[str, object]:
-    trouble = find_trouble(task)
+    # Most writes concern a task that needs no attention, before and after them: they skip the closer look.
+    versions = [task] if stored is None else [task, stored]
+    is_ill = [
+        each
+        for each in versions
+        if each.consecutive_failures or each.hold or each.delivery or [run for run in each.runs if run.suspension]
+    ]
+    if stored is not None and not is_ill:
+        return {}
+    trouble = find_trouble(task) if is_ill else None
     if stored is not None and trouble == find_trouble(stored):
         return {}
     kind, since = trouble or (None, None)

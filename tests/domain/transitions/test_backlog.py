@@ -22,7 +22,7 @@ from cloudsched.domain.transitions.edits import NO_LEAD, edit_or_restart, new_ta
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.overlap_and_catch_up import MAX_BACKLOG_RANGES, MAX_COUNTED, due_ranges
-from cloudsched.domain.transitions.planning import find_hold, occurrence_id
+from cloudsched.domain.transitions.planning import occurrence_id
 from cloudsched.domain.transitions.task_draft import to_editable_fields
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.signed_dispatches import dispatch_or_hop
@@ -85,7 +85,7 @@ class Deployment:
                 self.records[name], self.recorded_at[name] = record, at
         before, self.task = self.task, transition.task
         if before.status is not TaskStatus.ACTIVE and self.task.status is TaskStatus.ACTIVE:
-            held = find_hold(before)
+            held = before.present_hold
             self._come_due(self.now if held is None or not held.is_alone else held.at)
 
     def _list_covered(self, record: Execution) -> list[datetime]:

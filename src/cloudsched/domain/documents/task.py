@@ -520,7 +520,7 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
     paused_by: Requesters | None = None
     """USERS if a user paused it last. None if a server or the scheduler itself did."""
     hold: Hold | None = Field(default=None, alias="budgetPause")
-    """Its latest pause because its owner could use no more. `find_hold` says whether that still holds."""
+    """Its latest pause because its owner could use no more. `present_hold` says whether that still holds."""
     is_paused_as_gone: bool = False
     """True if ``cloudsched apply`` paused it because its declaration was gone from the code. If anybody else
     pauses it, too, it is their pause."""

@@ -31,7 +31,6 @@ from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_p
 from cloudsched.domain.transitions.planning import (
     begin_plan,
     earliest,
-    find_hold,
     find_past_start,
     latest,
     occurrence_after,
@@ -228,7 +227,7 @@ def edit_or_restart(
         changed = changed.model_copy(update={"first_at": find_past_start(schedule, now)})
         if changed.hold is not None:
             hold = changed.hold.model_copy(update={"at": max(now, changed.hold.at)})
-            changed = changed.model_copy(update={"hold": hold if find_hold(task) else None})
+            changed = changed.model_copy(update={"hold": hold if task.present_hold else None})
         changed, records = reset_plan(task, changed, now)
     else:
         changed, records = shorten_plan(task, changed, now)

@@ -34,7 +34,6 @@ from cloudsched.domain.transitions.overlap_and_catch_up import (
     stop_plan,
 )
 from cloudsched.domain.transitions.planning import (
-    find_hold,
     find_sole_hold,
     jittered_start,
     note_zone,
@@ -158,7 +157,7 @@ def require_status(task: Task, action: str, *statuses: TaskStatus) -> None:
 
 def require_not_held(task: Task) -> None:
     """Check that a task that a user starts is not paused because its owner may use no more."""
-    hold = find_hold(task)
+    hold = task.present_hold
     if hold is not None:
         raise NotAllowed(
             "start",

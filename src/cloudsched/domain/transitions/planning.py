@@ -139,14 +139,9 @@ def is_held_back(task: Task) -> bool:
     return waits_for_open_run(task) or len(task.runs) >= MAX_OPEN_RUNS
 
 
-def find_hold(task: Task) -> Hold | None:
-    """Return the pause of a task because its owner may use no more, if it still holds."""
-    return task.present_hold
-
-
 def find_sole_hold(task: Task) -> Hold | None:
     """Return that pause if nobody else has paused the task, too."""
-    hold = find_hold(task)
+    hold = task.present_hold
     return hold if hold is not None and hold.is_alone else None
 
 

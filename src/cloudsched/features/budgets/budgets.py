@@ -33,7 +33,6 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.overview_responses import Need, NeedAct
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.domain.transitions.planning import find_hold
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
@@ -510,7 +509,7 @@ def _is_exempt(task: Task) -> bool:
 
 
 def _is_held_by_budget(task: Task) -> bool:
-    return find_hold(task) is not None and not is_held_by_limit(task)
+    return task.present_hold is not None and not is_held_by_limit(task)
 
 
 def find_conditions(container: Container, task: Task, _person: object, now: datetime) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.domain.transitions.planning import find_hold, find_sole_hold
+from cloudsched.domain.transitions.planning import find_sole_hold
 from cloudsched.engine.usage.usage_limit import NOTHING
 from cloudsched.features.budgets.fields import describe_excess
 
@@ -67,7 +67,7 @@ def release(task: Task, now: datetime, why: str = HAS_BUDGET) -> Commit:
 
     If others have paused it, too, also together with many, end the budget's part.
     """
-    held = find_hold(task)
+    held = task.present_hold
     if held is None:
         return Commit(task)
     if not held.is_alone:

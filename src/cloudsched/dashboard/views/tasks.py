@@ -29,7 +29,6 @@ PAGE_SIZE: Final = 50
 _OF_TROUBLE: Final = frozenset({"trouble", "troubleUntil", "handler", "owner", "calls"})
 """The filters that the API takes beside a trouble."""
 PARAMETERS: Final = name_parameters(TASKS)
-_NO_TASKS: Final = "No tasks yet. Create the first one, or run “cloudsched demo” to see a year of them."
 _FOLLOWED: Final = 5
 """The number of pages without a task that are passed over, of 1,000 that were read for each."""
 
@@ -124,7 +123,8 @@ def _write_number(answer: Json, visit: Visit) -> str:
     if not found and token:
         return "Nothing was found yet: the next page goes on."
     if not found:
-        return "Nothing matches." if len(asked) > 1 else _NO_TASKS
+        no_tasks = "No tasks yet. Create the first one, or run “cloudsched demo” to see a year of them."
+        return "Nothing matches." if len(asked) > 1 else no_tasks
     count, words = Count(value=found, at_least=bool(token or visit.query.get("page"))), ("task", "tasks")
     overview = answer["overview"]
     if count.at_least and overview:

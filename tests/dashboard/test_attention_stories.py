@@ -291,16 +291,3 @@ def test_a_failure_has_one_age(pages: Pages, app: App) -> None:
     assert ages[0]
     assert ages[1]
     assert ages[0][1] == ages[1][1]
-
-
-def test_the_page_of_a_task_says_each_finding_once_in_its_zone(pages: Pages, app: App) -> None:
-    """Its times are in the zone of the page, and what stands in the headline is no evidence of it."""
-    schedule = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="Europe/Paris")
-    hourly(app, "payroll", schedule=schedule, pause_after_failures=2)
-    pages.sim.advance(3 * HOUR)
-    findings = [each.sentence for each in app.explain("payroll").findings]
-    assert sum("(Europe/Paris)" in each for each in findings) > 1
-    page = pages.words("/tasks/payroll")
-    why = re.sub(r"<[^>]+>", " ", page[page.index('aria-label="Why"') : page.index('id="asked"')])
-    assert why.count("(Europe/Paris)") == 0
-    assert all(why.count(each.partition(" (")[0]) == 1 for each in findings)

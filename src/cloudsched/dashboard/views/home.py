@@ -94,14 +94,14 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 
 def _fetch_next(api: Api, visit: Visit) -> list[Json]:
-    """Return the tasks that are due next. One whose open run has left its next occurrences behind is not."""
+    """Return the tasks that are due next, and what keeps each from starting.
+
+    One whose open run has left its next occurrences behind is not due next.
+    """
     tasks = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=_LISTED)["tasks"]
-    return [{**each, "inVain": _fetch_block(api, each)} for each in tasks]
-
-
-def _fetch_block(api: Api, row: Json) -> str:
-    """Ask the API what keeps a task's next run from starting."""
-    return find_block(api.list_items(f"{task_path(row['id'])}/explain", "findings"))
+    return [
+        {**each, "inVain": find_block(api.list_items(f"{task_path(each['id'])}/explain", "findings"))} for each in tasks
+    ]
 
 
 def build(answer: Json, visit: Visit) -> Json:

@@ -92,11 +92,11 @@ def build(answer: Json, visit: Visit) -> Json:
     findings = explanation["findings"]
     runs = answer["runs"]["executions"]
     first, *rest = findings
+    block = find_block(findings)
     is_failing = NeedCause.FAILED in task.get("needs", ())
     asked = (answer["asked"] or {}).get("findings", ())
     day = f"{visit.query.get('on', '')} {visit.query.get('clock', '')}".strip()
     possible = [each for each in Verb if each in verbs and each.traits.button and not (held and each.traits.starts)]
-    problem = any(each["reason"] not in _QUIET for each in findings[:1]) and task["status"] != TaskStatus.COMPLETED
 
     return {
         **answer,
@@ -105,13 +105,13 @@ def build(answer: Json, visit: Visit) -> Json:
         "words": describe_schedule(task["schedule"], visit.now),
         "verbs": verbs,
         "isFailing": is_failing,
-        "inVain": find_block(findings),
+        "inVain": block,
         "look": show_status(TaskStatus.FAILED if is_failing else task["status"]),
         "first": first,
         "evidence": [
             (next(alike), [*alike]) for _, alike in groupby(rest, lambda each: TOLD.sub("", each["sentence"]))
         ],
-        "isEvidenceOpen": problem,
+        "isEvidenceOpen": first["reason"] not in _QUIET and task["status"] != TaskStatus.COMPLETED,
         "askedFindings": asked,
         "askedProblem": only_if(day and not asked, f"{shorten(day, 40)} is not a day that anything is known about."),
         "awaited": _list_awaited(explanation),
@@ -123,14 +123,13 @@ def build(answer: Json, visit: Visit) -> Json:
         "moved": _read_moved(visit),
         "facts": [*_list_facts(task, visit)],
         "entries": build_history(answer["history"], task, visit),
-        "json": json.dumps(task, indent=2, ensure_ascii=False),
         "impossible": explain_impossible(task, visit.now, held, may_start=answer["mayStart"]),
         "mayRaise": visit.may_change and visit.role == "admin",
         "question": _warn(make_question(task, answer["due"], explanation, visit), explanation),
         "buttons": [each for each in possible if each.traits.button and not each.traits.button.is_last],
         "endings": [each for each in possible if each.traits.button and each.traits.button.is_last],
         "hasEnded": task["status"] in FINAL_STATUSES,
-        "next": _name_next(task, visit, is_blocked=find_block(findings)),
+        "next": _name_next(task, visit, block),
     }
 
 
@@ -172,14 +171,14 @@ def _warn(question: Question, explanation: Json) -> Question:
     return replace(question, sentence=_NO_HANDLER) if is_unknown else question
 
 
-def _name_next(task: Json, visit: Visit, *, is_blocked: object) -> str:
+def _name_next(task: Json, visit: Visit, block: str) -> str:
     """Return the words before a task's next time, which may be past. What waits for an open run is not late."""
     if NeedCause.OVERDUE in task.get("needs", ()):
         return "Late since"
     at = task.get("nextExecutionTime")
     if at and parse_instant(at) <= visit.now:
         return "Due since"
-    return "Due" if is_blocked else "Next:"
+    return "Due" if block else "Next:"
 
 
 def _list_facts(task: Json, visit: Visit) -> Iterator[tuple[str, str]]:

@@ -239,9 +239,13 @@ _MISSED = {
 
 BLOCKING: Final = frozenset(
     {
-        *(Reason.QUEUE_PAUSED, Reason.UNKNOWN_HANDLER, Reason.BUDGET_USED_UP, Reason.NO_WORKER_LISTENS),
-        *(Reason.OVERLAP, Reason.TOO_MANY_RUNS),
-    }
+        Reason.QUEUE_PAUSED,
+        Reason.UNKNOWN_HANDLER,
+        Reason.BUDGET_USED_UP,
+        Reason.NO_WORKER_LISTENS,
+        Reason.OVERLAP,
+        Reason.TOO_MANY_RUNS,
+    },
 )
 """The reasons that matter more than the plan, which comes to nothing as long as they hold."""
 

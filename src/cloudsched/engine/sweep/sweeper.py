@@ -63,8 +63,10 @@ def _measure_overdue(task: Task, now: datetime) -> float:
     starts = () if task.has_lock else executor_wakeups(task)
     if is_held_back(task):
         starts = tuple(wake for wake in starts if wake.scheduled_for != task.next_execution_time)
-    since = task.status_changed_at  # a pause held back until then
-    owed = ((now - max(wake.due_at, since)).total_seconds() for wake in (*starts, *lease_expiries(task)))
+    # A pause held back until the last change of status.
+    owed = (
+        (now - max(wake.due_at, task.status_changed_at)).total_seconds() for wake in (*starts, *lease_expiries(task))
+    )
     return max((0.0, *owed))
 
 

@@ -45,8 +45,6 @@ def explain(url: str) -> list[dict[str, str]]:
 def test_home_names_what_is_to_come() -> None:
     """A run that waits for a worker leaves its task's next occurrences behind; the clock is not moved back to them."""
     with run_until(5.5, schedule=HOURLY, pull=GPU) as stack:
-        found = get(f"{stack.url}/v1/tasks/t").json()
-        assert found["nextExecutionTime"] < "2027-03-20T13:00:00Z", "it is overdue"
         home = read(stack, "").replace("\N{NO-BREAK SPACE}", " ")
     assert "Next: T" not in home, "its open run keeps it from starting"
     assert "Nothing is next." in home

@@ -70,7 +70,7 @@ def test_a_workflow_stops_before_the_step_after_its_limit_and_goes_on_there(sim:
     sim.advance(3 * HOUR)
     assert status(sim, task) is TaskStatus.PAUSED
     assert sum_usage(sim.app.get(task.id).usage).tokens == 300
-    assert str(only_run(sim, task).message).startswith("It may use no more. Its limit is used up")
+    assert str(only_run(sim, task).message).startswith("It waits until its task is resumed. Its limit is used up")
     assert len(inbox(sim)) == 1
     for limit, used in ((550, 600), (5_000, 1_200)):
         as_user(sim.app).update(task.id, max_tokens_per_month=limit)

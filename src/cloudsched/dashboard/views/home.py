@@ -11,7 +11,7 @@ from cloudsched.dashboard.charts import read_parts
 from cloudsched.dashboard.status import Status, find_block, show_need
 from cloudsched.dashboard.times import write_duration
 from cloudsched.dashboard.views.actions import fetch_notes
-from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.dashboard.words import write_count
 from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.explanation.findings import SEEMS_DEAD
 from cloudsched.errors import CloudschedError
@@ -115,10 +115,12 @@ def build(answer: Json, visit: Visit) -> Json:
         said = write_count(len(needs), "thing needs you.", "things need you.")
     hours = [{**each, "skipped": 0} for each in counts.get("hours", ())]  # what was skipped may be of later hours
     following = next((each for each in answer["next"] if not each["inVain"]), None)
-    soon = following and visit.moment(following["nextExecutionTime"]).relative
+    sentence = said
+    if following:
+        sentence += f" Next: {following['title']}, {visit.moment(following['nextExecutionTime']).relative}."
     return {
         "said": said,
-        "sentence": said + only_if(soon, f" Next: {following and following['title']}, {soon}."),
+        "sentence": sentence,
         "needs": [{**each, "look": show_need(each["cause"])} for each in needs],
         "ran": [(each.start, [*each.list_numbers(visit)]) for each in read_parts({"ran": hours}, bool)],
         "numbers": [

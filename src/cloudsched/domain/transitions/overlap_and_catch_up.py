@@ -42,6 +42,7 @@ from cloudsched.domain.transitions.planning import (
     jittered_start,
     latest,
     occurrence_after,
+    occurrence_from,
     occurrence_id,
     planned_schedule,
     upcoming_occurrences,
@@ -144,7 +145,7 @@ def list_remaining(task: Task, now: datetime, count: int) -> list[datetime]:
     decision = decide_backlog(task, now)
     backlog = (*decision.kept, *decision.early)
     rest = task.model_copy(update={"backlog": backlog, "plan_from": latest(now + _TICK, task.plan_from)})
-    first = backlog[0].next_at if backlog else occurrence_after(rest, now)
+    first = occurrence_from(rest, task.next_execution_time)
     return upcoming_occurrences(rest.model_copy(update={"next_execution_time": first}), count)
 
 

@@ -42,20 +42,13 @@ def test_only_an_admin_may_set_a_budget(pages: Pages, create: Callable[..., Task
     assert not re.search(r"verbs/(resume|trigger)", page)
 
 
-def test_a_resume_in_vain_is_no_success(pages: Pages, create: Callable[..., Task]) -> None:
-    """From a page that was open while the budget was used up, or a script: it can be taken back as any other."""
-    task = create(**DAILY)
-    pages.post("admin", "/usage", {"owner": "ada", "queries": "0"})
-    address = pages.post("admin", f"/tasks/{task.id}/verbs/resume", {}).headers["Location"]
-    page = pages.read(f"/tasks/{task.id}?{urlsplit(address).query}")
-    assert "its budget or limit is used up" in page
-    assert "/verbs/pause" in page[page.index('id="said"') :].partition("Undo")[0]
-
-
 def test_the_main_button_of_a_task_without_budget_leads_to_the_budget(
     pages: Pages, create: Callable[..., Task]
 ) -> None:
-    """Resume is dashed with its reason, since the next start would pause it again; raising the budget resumes it."""
+    """Resume is dashed with its reason, since the next start would pause it again; raising the budget resumes it.
+
+    A resume in vain is no success, from a page that was open before, or a script: it can be taken back as any other.
+    """
     task = create(**DAILY)
     pages.post("admin", "/usage", {"owner": "ada", "queries": "0"})
     page = pages.read(f"/tasks/{task.id}")
@@ -74,6 +67,12 @@ def test_the_main_button_of_a_task_without_budget_leads_to_the_budget(
     assert stale.status_code == 412
     assert "Somebody has changed this budget" in stale.text
     assert "1,000 queries" in stale.text
+    pages.post("admin", "/usage", {"owner": "ada", "queries": "0"})
+    assert pages.sim.app.get(task.id).status == "PAUSED"
+    address = pages.post("admin", f"/tasks/{task.id}/verbs/resume", {}).headers["Location"]
+    page = pages.read(f"/tasks/{task.id}?{urlsplit(address).query}")
+    assert "its budget or limit is used up" in page
+    assert "/verbs/pause" in page[page.index('id="said"') :].partition("Undo")[0]
 
 
 @pytest.mark.parametrize(

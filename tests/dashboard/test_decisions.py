@@ -80,23 +80,19 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     assert 'data-key="supplier' not in again.text
 
 
-def test_only_those_who_may_answer_are_told_where(pages: Pages, app: App) -> None:
-    """An answer that need not be yes or no is given on the run's page."""
-    app.create(handler="any", title="Free", owner="ada")
-    pages.sim.advance(MINUTE)
-    for who in ("admin", "ada", "viewer"):
-        text = pages.read("/decisions", who)
-        assert "Free" in text
-        assert ("Open it to answer." in text) == (who != "viewer"), who
-
-
 @pytest.mark.parametrize(("decision", "word"), [("approve", "Approved"), ("reject", "Rejected")])
 def test_a_decision_is_in_the_history_and_among_the_changes(pages: Pages, app: App, decision: str, word: str) -> None:
-    """Who, when, and the note, which may be anything; other events, and an answer that is refused, are not."""
+    """Who, when, and the note, which may be anything; other events, and an answer that is refused, are not.
+
+    An answer that need not be yes or no is given on the run's page: those who may give it are told so.
+    """
     app.create(id="supplier", title="Pay the supplier", handler="pay", owner="ada")
     app.create(id="free", title="Free", handler="any", owner="ada")
     pages.sim.advance(MINUTE)
-    text = pages.read("/decisions", "ada")
+    for who in ("viewer", "admin", "ada"):
+        text = pages.read("/decisions", who)
+        assert "Free" in text
+        assert ("Open it to answer." in text) == (who != "viewer"), who
     form = {**read_form(text[text.index('data-key="supplier') :].partition("</form>")[0]), "note": "<b>" + "n" * 490}
     for _ in range(2):
         pages.post("ada", "/decisions", {**form, "decision": decision})

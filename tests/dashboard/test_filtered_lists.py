@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from urllib.parse import parse_qs, parse_qsl, urlencode
 
@@ -59,6 +60,15 @@ def read_text(pages: Pages, query: str) -> str:
     return pages.words(f"/tasks?{query}")
 
 
+def walk(pages: Pages, query: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the address and the rows of each page of a list."""
+    further: re.Match[str] | None = re.match("(.*)", query)
+    while further:
+        text = read_text(pages, further[1])
+        yield further[1], re.findall(r'<tr data-key="([^"]+)"', text)
+        further = re.search(r'href="\?([^"]*page=[^"]+)"[^>]*>Next', text)
+
+
 @pytest.mark.parametrize("filters", FILTERS, ids=urlencode)
 def test_the_number_above_the_list_is_that_of_its_tasks(
     pages: Pages, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, filters: dict[str, str]
@@ -106,12 +116,7 @@ def test_what_is_asked_for_is_found_on_one_of_the_pages(
             failing_since=now + timedelta(minutes=number),
         )
         store.commit(Commit(task))
-    seen = []
-    text = read_text(pages, query)
-    while further := re.search(r'href="(\?[^"]*page=[^"]+)"[^>]*>Next', text):
-        seen += re.findall(r'<tr data-key="([^"]+)"', text)
-        text = read_text(pages, further[1][1:])
-    assert seen + re.findall(r'<tr data-key="([^"]+)"', text) == ["task-0"]
+    assert [row for _, rows in walk(pages, query) for row in rows] == ["task-0"]
 
 
 def test_pages_without_a_match_are_passed_over_up_to_a_bound(
@@ -126,15 +131,9 @@ def test_pages_without_a_match_are_passed_over_up_to_a_bound(
         at = now + timedelta(minutes=number)
         task = make_task(id=f"task-{number}", handler=handler, next_execution_time=at)
         pages.sim.app.container.store.commit(Commit(task))
-    query = "orderBy=nextExecutionTime&handler=payroll"
-    text = read_text(pages, query)
-    assert 'data-key="task-8"' in text
-    seen = []
-    while further := re.search(r'href="(\?[^"]*page=[^"]+)"[^>]*>Next', text):
-        seen += re.findall(r'<tr data-key="([^"]+)"', text)
-        text = read_text(pages, further[1][1:])
-    seen += re.findall(r'<tr data-key="([^"]+)"', text)
-    assert seen == ["task-8", "task-29"]
+    seen = [rows for _, rows in walk(pages, "orderBy=nextExecutionTime&handler=payroll")]
+    assert "task-8" in seen[0]
+    assert [row for rows in seen for row in rows] == ["task-8", "task-29"]
 
 
 @pytest.mark.parametrize(
@@ -196,10 +195,6 @@ def test_the_pages_of_what_is_late_keep_their_instant(
     for number in range(5):
         due = pages.sim.now - (10 + number) * MINUTE
         pages.sim.app.container.store.commit(Commit(make_task(id=f"task-{number}", next_execution_time=due)))
-    text = read_text(pages, "trouble=OVERDUE")
-    seen = re.findall(r'<tr data-key="([^"]+)"', text)
-    while further := re.search(r'href="\?([^"]*page=[^"]+)"[^>]*>Next', text):
-        assert "troubleUntil" in further[1]
-        text = read_text(pages, further[1])
-        seen += re.findall(r'<tr data-key="([^"]+)"', text)
-    assert sorted(seen) == [f"task-{number}" for number in range(5)]
+    found = [*walk(pages, "trouble=OVERDUE")]
+    assert all("troubleUntil" in address for address, _ in found[1:])
+    assert sorted(row for _, rows in found for row in rows) == [f"task-{number}" for number in range(5)]

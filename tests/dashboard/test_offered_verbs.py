@@ -102,8 +102,11 @@ def test_the_question_before_a_run_tells_that_a_paused_queue_holds_it(pages: Pag
     assert "still due" not in asked
 
 
-def test_an_execution_says_why_it_is_not_retried(pages: Pages) -> None:
-    """Failed of a paused task: when that is resumed. Once it can be, a question says what a retry does."""
+def test_an_execution_says_why_it_is_not_retried_and_is_retried_from_the_chosen_step(pages: Pages) -> None:
+    """Failed of a paused task: when that is resumed. Once it can be, a question says what a retry does.
+
+    The page of a failed execution with a chosen step retries from there: that step is done again.
+    """
     task = create(pages, "flow")
     pages.sim.advance(2 * MINUTE)
     (failed,) = pages.sim.executions(task.id)
@@ -123,6 +126,15 @@ def test_an_execution_says_why_it_is_not_retried(pages: Pages) -> None:
     assert explain_retry({"status": "ACTIVE", "allowedVerbs": ["pause"]}, still, may_start=True) == (
         "It is still open. It can be retried once it has failed."
     )
+    assert "Retry from here" not in pages.read(path, "ada")
+    assert "Retry from here" in pages.read(f"{path}?step=1", "ada")
+    assert "Retry from here" not in pages.read(f"{path}?step=1", "reader")
+    form = {"executionId": failed.id, "fromStep": "1"}
+    assert pages.post("ada", f"/tasks/{task.id}/verbs/retry", {**form, "fromStep": "x"}).status_code == 400
+    assert pages.post("ada", f"/tasks/{task.id}/verbs/retry", form).status_code == 303
+    pages.sim.advance(2 * MINUTE)
+    assert pages.sim.app.execution(task.id, failed.id).status == "SUCCEEDED"
+    assert DONE == ["first", "first", "second"]
 
 
 def test_a_comparison_is_offered_where_there_is_a_good_run(pages: Pages) -> None:
@@ -151,23 +163,6 @@ def test_home_offers_no_retry_that_would_be_refused(pages: Pages) -> None:
     assert "It gets one more attempt." in question
     assert "The handler breaks gets the task's own payload, which is empty." in question
     assert f"tasks/{task.id}/verbs/retry" in question
-
-
-def test_execution_is_retried_from_the_chosen_step(pages: Pages) -> None:
-    """The page of a failed execution with a chosen step retries from there: that step is done again."""
-    task = create(pages, "flow")
-    pages.sim.advance(2 * MINUTE)
-    (failed,) = pages.sim.executions(task.id)
-    path = f"/tasks/{task.id}/executions/{failed.id}"
-    assert "Retry from here" not in pages.read(path, "ada")
-    assert "Retry from here" in pages.read(f"{path}?step=1", "ada")
-    assert "Retry from here" not in pages.read(f"{path}?step=1", "reader")
-    form = {"executionId": failed.id, "fromStep": "1"}
-    assert pages.post("ada", f"/tasks/{task.id}/verbs/retry", {**form, "fromStep": "x"}).status_code == 400
-    assert pages.post("ada", f"/tasks/{task.id}/verbs/retry", form).status_code == 303
-    pages.sim.advance(2 * MINUTE)
-    assert pages.sim.app.execution(task.id, failed.id).status == "SUCCEEDED"
-    assert DONE == ["first", "first", "second"]
 
 
 def test_a_pause_can_be_taken_back_until_somebody_changes_the_task(pages: Pages) -> None:

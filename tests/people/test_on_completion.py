@@ -105,11 +105,10 @@ def test_the_callback_says_how_the_execution_ended(
     assert reports == [("COMPLETION", "SENT")]
 
 
-@pytest.mark.parametrize("more", [{"expiration": 60}])
-def test_executions_that_expired_or_were_skipped_are_told_too(sim: Simulation, more: dict[str, Any]) -> None:
+def test_executions_that_expired_or_were_skipped_are_told_too(sim: Simulation) -> None:
     """Each record has its callback: those that were missed during a pause as well."""
     hourly = {"rrule": "FREQ=HOURLY;COUNT=5", "dtstart": sim.now.replace(tzinfo=None).isoformat()}
-    task = make(sim, schedule=hourly, **more)
+    task = make(sim, schedule=hourly, expiration=60)
     app.pause(task.id)
     sim.advance(3 * HOUR + HOUR / 2)
     app.resume(task.id)

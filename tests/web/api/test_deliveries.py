@@ -80,23 +80,20 @@ def test_nobody_creates_or_rewrites_a_delivery(roles: RoleHarness, name: str) ->
     assert roles.sim.app.get(delivery.id) == delivery
 
 
-def test_a_user_takes_no_id_of_a_delivery(roles: RoleHarness) -> None:
-    """A creation with its id, which its owner may compute, makes another task."""
-    _, delivery = make_delivery(roles)
-    created = roles.create_task("ada", body(id=delivery.id, schedule={"at": "2027-01-03T09:01:00Z"}))
-    assert created.json["id"] != delivery.id
-    assert roles.sim.app.get(delivery.id) == delivery
-
-
 def test_a_delivery_is_in_no_list_and_no_quota(roles: RoleHarness) -> None:
-    """With room for one task, ada has one delivery and creates another task."""
+    """With room for one task, ada has one delivery and creates another task.
+
+    So does a creation with the delivery's id, which its owner may compute.
+    """
     task, delivery = make_delivery(roles)
     assert delivery.is_active
     for name in ("ada", "admin"):
         listed = roles.fetch(name, "/v1/tasks")["tasks"]
         assert [each["id"] for each in listed] == [task.id]
-    later = {"at": "2027-01-03T09:01:00Z"}
-    assert roles.create_task("ada", body(schedule=later)).status_code == 201
+    created = roles.create_task("ada", body(id=delivery.id, schedule={"at": "2027-01-03T09:01:00Z"}))
+    assert created.status_code == 201
+    assert created.json["id"] != delivery.id
+    assert roles.sim.app.get(delivery.id) == delivery
 
 
 def list_deliveries(roles: RoleHarness, task: Task, name: str = "ada") -> Any:  # noqa: ANN401 - JSON

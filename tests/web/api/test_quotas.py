@@ -314,17 +314,11 @@ def test_a_call_goes_on_when_another_task_makes_room(
 
 
 def test_a_waiting_call_goes_on_through_the_sweep(open_limited_api: Callable[..., RoleHarness]) -> None:
-    """If the queue loses everything, the sweep finds the task that waits for room."""
+    """If the queue loses everything, the sweep finds the task that waits for room.
+
+    A process that died after it had made a call makes it again: it is the same call, although the quota is full.
+    """
     roles, task_id, other = wait_for_room(open_limited_api)
-    roles.sim.app.cancel(other)
-    roles.sim.queue.purge()
-    roles.sim.advance(timedelta(minutes=20))
-    assert roles.sim.app.get(task_id).status == "COMPLETED"
-
-
-def test_a_call_that_exists_needs_no_room(open_limited_api: Callable[..., RoleHarness]) -> None:
-    """A process that died after it had made a call makes it again: it is the same call, although the quota is full."""
-    roles, task_id, _ = wait_for_room(open_limited_api)
     (call,) = roles.sim.app.tree(task_id).children
     container = roles.sim.app.container
 
@@ -334,6 +328,10 @@ def test_a_call_that_exists_needs_no_room(open_limited_api: Callable[..., RoleHa
         return found
 
     assert not container.child_tasks.create(call.task, find_caller)
+    roles.sim.app.cancel(other)
+    roles.sim.queue.purge()
+    roles.sim.advance(timedelta(minutes=20))
+    assert roles.sim.app.get(task_id).status == "COMPLETED"
 
 
 def test_the_trees_of_servers_are_not_limited(

@@ -112,9 +112,9 @@ def _count(api: Api, visit: Visit, asked: Mapping[str, str | None]) -> dict[str,
     found = api.find("/v1/executions/counts", **{"until": visit.soonest, **bounds}, per="P1D")
     if found is None:  # as of a time that is all to come
         return {}
-    none = Count(value=0, at_least="completeFrom" in found)
     return {
-        words.lower(): none + add_counts(each[name.lower()] for each in found["parts"])
+        words.lower(): Count(value=0, at_least="completeFrom" in found)
+        + add_counts(each[name.lower()] for each in found["parts"])
         for name, words in OUTCOMES.items()
         if asked.get("outcome") in {None, name}
     }

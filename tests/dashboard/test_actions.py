@@ -290,17 +290,27 @@ def test_what_failed_is_listed_with_its_reason_and_tried_again(
 
 @pytest.mark.parametrize("chosen", ["handler", "ticked", "tasks"])
 def test_retrying_ends_on_a_page_that_leads_to_the_runs(pages: Pages, create: Create, chosen: str) -> None:
-    """It says how many it has tried again, and not that they are done: they may fail once more, as all of these do."""
+    """It says how many it has tried again, and not that they are done: they may fail once more, as all of these do.
+
+    A paused task is neither in the question nor refused.
+    """
     tasks = [create(handler="breaks", schedule="in 1 minute") for _ in range(3)]
-    pages.sim.advance(2 * MINUTE)
+    paused = create(handler="breaks", schedule="every hour")
+    pages.sim.advance(61 * MINUTE)
+    pages.sim.app.pause(paused.id)
     runs = [f"{task.id}/{pages.sim.executions(task.id)[0].id}" for task in tasks]
     picked = "&".join(f"pick={each}" for each in runs)
     if chosen == "tasks":
+        assert "<h1>Retry 3 tasks?</h1>" in pages.read("/bulk?action=retryFailed&handler=breaks", "ada")
         action = find_action(start(pages, "ada", "action=retryFailed&handler=breaks"))
         pages.sim.advance(MINUTE)
-        assert "Tried again 3 tasks" in pages.text(f"/actions/{action}", "ada")
+        page = pages.text(f"/actions/{action}", "ada")
+        assert "Tried again 3 tasks" in page
+        assert "Refused 0 tasks" in page
         return
-    form = read_hidden(pages.read(f"/retry?{'handler=breaks' if chosen == 'handler' else picked}", "ada"))
+    question = pages.read(f"/retry?{'handler=breaks' if chosen == 'handler' else picked}", "ada")
+    assert "The last" not in question, "all that failed are retried"
+    form = read_hidden(question)
     action = find_action(pages.post("ada", "/retry", form))
     pages.sim.advance(MINUTE)
     page = pages.words(f"/actions/{action}", "ada")

@@ -17,7 +17,7 @@ from cloudsched.dashboard.views.runs import RETRY_FILTERS
 from cloudsched.dashboard.visit import require_known
 from cloudsched.dashboard.words import write_count
 from cloudsched.domain.any_case import to_upper_snake
-from cloudsched.domain.documents.batch_change import BatchAction
+from cloudsched.domain.documents.batch_change import RETRY_MEANS, BatchAction
 from cloudsched.errors import CloudschedError, InvalidInput
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "title": f"{verb} {things}?" if may_concern else f"Nothing to {verb.lower()}",
         "button": f"{verb} {things}",
         "mayConcern": may_concern,
-        "means": action.means,
+        "means": action.means if answer["action"] else RETRY_MEANS,
         "which": list_filters(chosen, visit),
         "hasCalls": answer["action"] and kept,
         "list": rows,

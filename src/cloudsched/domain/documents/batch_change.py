@@ -60,6 +60,15 @@ class BatchAction(StoredEnum):
         return _MEANINGS[self]
 
 
+_OF_RETRIES: Final = (
+    "Recorded steps are kept. What failed runs again, and so does what a handler does outside steps. You cannot take "
+    "that back. "
+)
+RETRY_MEANS: Final = (
+    f"Each gets one more attempt. {_OF_RETRIES}Runs of paused or cancelled tasks, and calls that other runs made, are "
+    "left alone."
+)
+"""What becomes of each failed execution that is retried, in sentences."""
 _MEANINGS: Final = complete_table(
     BatchAction,
     {
@@ -69,9 +78,9 @@ _MEANINGS: Final = complete_table(
         BatchAction.RESUME: "They go on with their next run, or when their own pause ends. What came due in the "
         "meantime is skipped. A budget that is used up pauses them again.",
         BatchAction.CANCEL: "They never run again. Their records are kept. This cannot be undone.",
-        BatchAction.RETRY_FAILED: "The last failed run of each gets one more attempt. Recorded steps are kept. What "
-        "failed runs again, and so does what a handler does outside steps. You cannot take that back. Runs of paused "
-        "or cancelled tasks, and calls that other runs made, are left alone.",
+        BatchAction.RETRY_FAILED: "The last run of each gets one more attempt, if it failed. "
+        + _OF_RETRIES
+        + "Paused and cancelled tasks are left alone.",
         BatchAction.DELETE: "They and their runs are deleted. This cannot be undone.",
     },
 )
@@ -153,7 +162,7 @@ class BatchChange(WireModel):
             and (self.statuses is None or task.status in self.statuses)
             and task.created_at <= asked_at
             and task.handler != BATCH_CHANGE_HANDLER
-            and (self.action is not BatchAction.RETRY_FAILED or has_failed(task))
+            and (self.action is not BatchAction.RETRY_FAILED or (has_failed(task) and may_retry(task)))
             and self.may_concern(task)
         )
 
@@ -211,6 +220,11 @@ class BatchRetry(WireModel):
     executions: RetryFilter
     outcome: dict[str, Any] | None = None
     """As that of a `BatchChange`."""
+
+
+def may_retry(task: Task) -> bool:
+    """Return whether a change of many retries failed runs of a task: it is neither paused nor cancelled."""
+    return task.deleted_at is None and task.status not in {TaskStatus.PAUSED, TaskStatus.CANCELLED}
 
 
 def has_failed(task: Task) -> bool:

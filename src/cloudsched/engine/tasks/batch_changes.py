@@ -28,6 +28,7 @@ from cloudsched.domain.documents.batch_change import (
     BatchState,
     ExecutionName,
     RetryFilter,
+    may_retry,
 )
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution
@@ -42,7 +43,7 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark, hash_name
 from cloudsched.domain.transitions.lifecycle import require_end_ahead, with_changes
-from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES, last_finished_execution_id
+from cloudsched.domain.transitions.retry_execution import last_finished_execution_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
@@ -326,7 +327,7 @@ class _ExecutionPage(_Page[Execution]):
         return {"executionId": found.id}
 
     def _concerns(self, task: Task) -> bool:
-        return _may_retry(task)
+        return may_retry(task)
 
 
 def _cut(ids: Sequence[T], token: str | None, size: int) -> tuple[Sequence[T], str | None]:
@@ -445,7 +446,7 @@ class BatchChanges:
         able = set[str]()
         for begin in range(0, len(ids), PAGE_SIZE):
             tasks = self._store.load_many(ids[begin : begin + PAGE_SIZE])
-            able |= {each.task.id for each in tasks if _may_retry(each.task)}
+            able |= {each.task.id for each in tasks if may_retry(each.task)}
         return [each for each in found if each.task_id in able]
 
     def start_retry(self, retry: BatchRetry, owner: str, key: str | None, caller: EventSender) -> Task:
@@ -543,10 +544,6 @@ def to_filter(chosen: RetryFilter) -> ExecutionFilter:
         min_duration=chosen.min_duration,
         min_lateness=chosen.min_lateness,
     )
-
-
-def _may_retry(task: Task) -> bool:
-    return task.deleted_at is None and task.status in RETRYABLE_STATUSES
 
 
 def _load_retryable(store: Store, chosen: RetryFilter, named: Sequence[ExecutionName]) -> list[Execution]:

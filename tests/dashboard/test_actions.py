@@ -156,8 +156,13 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     before = {each.id: each.status for each in list_tasks(pages)}
     question = pages.words("/bulk?action=pause&status=ACTIVE")
     assert f"<h1>Pause {concerned} tasks?</h1>" in question
-    ends = pages.post("admin", "/bulk", {**read_hidden(question), "pauseUntil": "2040-01-01T09:00"})
-    assert f"The number is {numbers['active']} now, not {concerned}." in ends.text
+    ending = numbers["active"]
+    assert re.search(rf"With an end: {ending} tasks?\. The others are paused already", question)
+    ends = find_action(pages.post("admin", "/bulk", {**read_hidden(question), "pauseUntil": "2040-01-01T09:00"}))
+    pages.sim.advance(MINUTE)
+    assert re.search(rf"Changed {ending} tasks?", pages.text(f"/actions/{ends}"))
+    find_action(start(pages, "admin", f"action=resume&pauseId={ends}"))
+    pages.sim.advance(MINUTE)
 
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)

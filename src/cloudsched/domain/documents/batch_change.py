@@ -75,8 +75,8 @@ _MEANINGS: Final = complete_table(
         BatchAction.PAUSE: "They stay paused until you resume them, and you can restore exactly these. So does what a "
         "budget or a time holds. With an end they go on by themselves, and what is paused already stays as it is. "
         + DELIVERIES_GO_ON,
-        BatchAction.RESUME: "They go on with their next run, or when their own pause ends. What came due in the "
-        "meantime is skipped. A budget that is used up pauses them again.",
+        BatchAction.RESUME: "They go on with their next run. Those that are restored keep an earlier pause of their "
+        "own. What came due during a pause by hand is skipped. A budget that is used up pauses them again.",
         BatchAction.CANCEL: "They never run again. Their records are kept. This cannot be undone.",
         BatchAction.RETRY_FAILED: "The last run of each gets one more attempt, if it failed. "
         + _OF_RETRIES

@@ -34,7 +34,7 @@ PARAMETERS: Final = ("action", *_ALONE, *TASK_FILTERS, "category", "search")
 RETRY_PARAMETERS: Final = (PICK, "all", "only", *RETRY_FILTERS)
 _FAR: Final = "9998-01-01T00:00:00Z"
 """An end of a pause that no clock has reached: any end concerns the same tasks."""
-_OF_FORM: Final = ("count", "ending", "typed", "key", "pauseUntil")
+_OF_FORM: Final = ("count", "typed", "key", "pauseUntil")
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -107,15 +107,13 @@ def _start(api: Api, visit: Visit, answer: Json, texts: Mapping[str, str]) -> Su
     until = read_instant(texts.get("pauseUntil", ""), visit.zone, "pauseUntil")
     answer |= {"key": read_key(texts) or answer["key"], "pauseUntil": until.value}
     try:
-        name = "count"
-        if until.iso:  # what is paused already stays as it is
+        if until.iso:
             answer["content"]["until"] = until.iso
-            name = "ending"
-        count = str(answer[name]["value"])
-        if name not in texts:  # a button elsewhere asks the question
+        count = str(answer["count"]["value"])
+        if "count" not in texts:  # a button elsewhere asks the question
             return Again(answer)
-        if texts[name] != count:
-            error = f"The number is {write_count(answer[name], '', '')}now, not {texts[name]}. Nothing was done."
+        if texts["count"] != count:
+            error = f"The number is {write_count(answer['count'], '', '')}now, not {texts['count']}. Nothing was done."
             return Again({**answer, "error": error}, 412)
         if answer["action"] == BatchAction.DELETE and texts.get("typed", "").strip().replace(",", "") != count:
             return Again({**answer, "error": "Type the number of tasks to delete them. Nothing was done."}, 400)

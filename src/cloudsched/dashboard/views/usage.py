@@ -21,7 +21,7 @@ WARNING: Final = 0.8
 """The part of a budget at which the API begins to warn."""
 ROWS: Final = 100
 """The most rows, those with the most of what they are sorted by, and the most budgets."""
-COLUMNS: Final = {"executions": "Runs ended", "queries": "Queries", "tokens": "Tokens", "dollars": "USD"}
+COLUMNS: Final = {"executions": "Ends of runs", "queries": "Queries", "tokens": "Tokens", "dollars": "USD"}
 SORT: Final = Filter("sort", "Most", "choice", COLUMNS)
 PARAMETERS: Final = ("owner", "by", "label", "month", SORT.name)
 _LIMITS: Final = {"queries": "maxQueriesPerMonth", "tokens": "maxTokensPerMonth"}

@@ -14,10 +14,9 @@ from tests.web.callers import DAY, HOUR, MINUTE
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.task import TaskStatus, Trouble
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.authority import OWN_CODE
-from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.features.budgets.budgets import Budgets
 
 IS_WELL: set[str] = set()
@@ -120,40 +119,6 @@ def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app:
     assert [each.status for each in pages.sim.executions("sync")] == [ExecutionStatus.FAILED]
 
 
-def test_many_that_fail_are_one_line_with_the_count(pages: Pages, app: App) -> None:
-    """That of their handler, if it is one; the list of all is one click away, and says the number of all its pages."""
-    for number in range(63):
-        hourly(app, f"t{number:02}")
-    pages.sim.advance(HOUR)
-    sentence, listed = read_attention(pages)
-    assert sentence.startswith("1 thing needs you")
-    assert "63 tasks of shaky are failing. Since" in listed
-    assert len(re.findall(r"the database of t\d\d is gone", listed)) == 1
-    for query, words in (
-        ("trouble=FAILED&handler=shaky&calls=true", ""),
-        ("", ", calls included"),
-    ):
-        assert f"<p>63 tasks{words}.</p>" in pages.words(f"/tasks?{query}")
-
-
-def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app: App) -> None:
-    """And what somebody has paused who knows why does not."""
-    hourly(app, "weak", pause_after_failures=2)
-    hourly(app, "rests")
-    app.pause("rests")
-    IS_WELL.add("paid")
-    hourly(app, "paid", owner="bob")
-    pages.sim.advance(3 * HOUR)
-    Budgets.of(app.container).put("bob", 0, by=OWN_CODE)
-    pages.sim.advance(HOUR)
-    tasks = app.container.store.list_tasks
-    assert [each.id for each in tasks(TaskQuery(trouble=Trouble.HELD), limit=9).items] == ["paid"]
-    sentence, listed = read_attention(pages)
-    assert sentence.startswith("2 things need you")
-    assert "Weak is paused, and its last run has failed." in listed
-    assert "bob has used up its budget (0 of 0 queries of 2027-01): 1 task waits until 1 February" in listed
-
-
 def test_one_that_failures_have_paused_is_not_hidden_by_many_of_another_handler(pages: Pages, app: App) -> None:
     """Each handler has a line with the true oldest, the rarest first; that of one task resumes it."""
     app.handler("frail", retry=0)(lambda: 1 / 0)
@@ -161,6 +126,8 @@ def test_one_that_failures_have_paused_is_not_hidden_by_many_of_another_handler(
     pages.sim.advance(2 * HOUR)
     for number in range(12):
         hourly(app, f"t{number:02}", pause_after_failures=1)
+    hourly(app, "rests")
+    app.pause("rests")
     pages.sim.advance(HOUR)
     sentence, listed = read_attention(pages)
     assert sentence.startswith("2 things need you")
@@ -225,25 +192,11 @@ def test_what_a_paused_queue_makes_late_is_counted_once(pages: Pages, make_task:
     assert "tasks of low" not in listed
 
 
-def test_nothing_is_said_to_be_well_while_something_keeps_tasks_from_running(pages: Pages, app: App) -> None:
-    """A handler that is gone, and a queue without a worker: no task of theirs has failed, and neither is well."""
-    app.handler("gone")(lambda: None)
-    app.create(id="nightly", owner="ada", handler="gone", schedule="every day at 9:00")
-    del app.container.registry.registrations.handlers["gone"]
-    app.container.forget_causes()
-    assert read_attention(pages)[0].startswith("1 thing needs you")
-    app.handler("rendered", pull="gpu")(lambda: None)
-    app.create(id="pulled", owner="bob", handler="rendered")
-    pages.sim.advance(MINUTE)
-    app.container.forget_causes()
-    sentence, listed = read_attention(pages)
-    assert sentence.startswith("2 things need you")
-    assert "Not registered: gone (1 task)" in listed
-    assert "No worker listens at the queue gpu: 1 run waits." in listed
-
-
 def test_what_a_retry_has_mended_is_no_failure_in_the_row(pages: Pages, app: App) -> None:
-    """Neither the last one nor one before it, on Home, on its page and in the explanation."""
+    """Neither the last one nor one before it, on Home, on its page and in the explanation.
+
+    Home offers a retry until it is asked for.
+    """
     hourly(app, "payroll")
     pages.sim.advance(timedelta(hours=4, minutes=5))
     failed = [each.id for each in pages.sim.executions("payroll")]
@@ -261,21 +214,12 @@ def test_what_a_retry_has_mended_is_no_failure_in_the_row(pages: Pages, app: App
         assert f"Payroll is failing{said}." in read_attention(pages)[1]
         assert ("in a row" in read_attention(pages)[1]) == bool(said)
         assert ("before it failed, too" in pages.read("/tasks/payroll")) == bool(said)
+    assert "Retry…" in read_attention(pages)[1]
     pages.post("admin", "/tasks/payroll/verbs/retry", {"executionId": failed[-1]})
+    assert "Payroll" in read_attention(pages)[1]
+    assert "Retry…" not in read_attention(pages)[1]
     pages.sim.advance(5 * MINUTE)
     assert read_attention(pages)[0].startswith("Nothing needs you")
-
-
-def test_a_retry_that_waits_is_not_offered_again(pages: Pages, app: App) -> None:
-    """Home offers it until it is asked for."""
-    hourly(app, "payroll")
-    pages.sim.advance(timedelta(hours=1, minutes=5))
-    _, needs = read_attention(pages)
-    assert "Retry…" in needs
-    pages.sim.app.retry("payroll")
-    _, needs = read_attention(pages)
-    assert "Payroll" in needs
-    assert "Retry…" not in needs
 
 
 def test_a_failure_has_one_age(pages: Pages, app: App) -> None:

@@ -117,6 +117,7 @@ def test_a_search_goes_on_over_pages_that_found_nothing(pages: Pages, monkeypatc
     """What is looked through may have gaps longer than a look; an exact id is a row, and not another page."""
     monkeypatch.setattr(task_search, "MAX_LOOKED_THROUGH", 4)
     create_many(pages, 30, schedule="in 3 days")
+    assert "Nothing was found yet" in pages.text("/tasks?search=payload.a%3Dnowhere")
     pages.sim.app.create(id="other", owner="ada", handler="greet", title="needle", payload={}, schedule="in 2 hours")
     pages.sim.app.create(id="other2", owner="ada", handler="greet", title="needle", payload={}, schedule="in 9 days")
     rows = read_rows(pages.read("/tasks.csv?search=needle", "ada"))

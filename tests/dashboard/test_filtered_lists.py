@@ -65,7 +65,8 @@ def walk(pages: Pages, query: str) -> Iterator[tuple[str, list[str]]]:
     further: re.Match[str] | None = re.match("(.*)", query)
     while further:
         text = read_text(pages, further[1])
-        yield further[1], re.findall(r'<tr data-key="([^"]+)"', text)
+        rows = re.findall(r'<tr data-key="([^"]+)"', text)
+        yield further[1], rows
         further = re.search(r'href="\?([^"]*page=[^"]+)"[^>]*>Next', text)
 
 

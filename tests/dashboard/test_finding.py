@@ -23,15 +23,11 @@ from cloudsched.engine.queries.audit_trail import AuditQuery
 PARIS = ZoneInfo("Europe/Paris")
 
 
-def test_a_fragment_finds_tasks_and_handlers(ui: str) -> None:
-    """In the middle of a title, in any case; the handler of that name is found as well."""
+def test_a_fragment_finds_tasks_and_handlers_and_a_whole_id_opens_at_once(ui: str) -> None:
+    """In the middle of a title, in any case, with the handler of that name; the id of a task or of an execution."""
     page = get(ui + "/search", q="EPORT").text
     assert "tasks/weekday-report" in page
     assert "tasks?handler=report" in page
-
-
-def test_a_whole_id_opens_at_once(ui: str) -> None:
-    """That of a task, and that of one of its executions."""
     assert get(ui + "/search", q="weekday-report").url.endswith("/tasks/weekday-report")
     execution = find_execution(ui, "weekday-report")
     found = get(ui + "/search", q=f"weekday-report/{execution}")

@@ -53,22 +53,19 @@ def test_an_attempt_whose_time_has_passed_names_what_it_waits_for(pages: Pages, 
     assert "Attempt 1 failed: ValueError: not yet" in text
 
 
-def test_a_lease_that_has_ended_is_not_said_to_run_with_an_error(pages: Pages) -> None:
-    """Nor to end in the past."""
-    until = pages.sim.now - PAST
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (-PAST, "has not reported, and its lease ended on"),
+        (PAST, "Running. An earlier attempt ended with ValueError: not yet"),
+    ],
+)
+def test_a_run_with_a_lease_is_not_said_to_run_with_an_error(pages: Pages, left: timedelta, said: str) -> None:
+    """Nor to end in the past. One that goes on says how its last attempt ended."""
+    until = pages.sim.now + left
     lease = Lease(token_hash="", started_at=until - 5 * MINUTE, until=until)
     record = {"status": ExecutionStatus.RUNNING, "next_attempt_at": None, "lease_until": until}
     run = strand(pages, record, {"lease": lease})
     text = pages.text(f"/tasks/sync/executions/{run}")
-    assert "has not reported, and its lease ended on" in text
+    assert said in text
     assert "Running with" not in text
-
-
-def test_a_run_that_goes_on_says_how_its_last_attempt_ended(pages: Pages) -> None:
-    """It runs, and does not run "with" that error."""
-    until = pages.sim.now + PAST
-    lease = Lease(token_hash="", started_at=pages.sim.now, until=until)
-    record = {"status": ExecutionStatus.RUNNING, "next_attempt_at": None, "lease_until": until}
-    run = strand(pages, record, {"lease": lease})
-    text = pages.text(f"/tasks/sync/executions/{run}")
-    assert "Running. An earlier attempt ended with ValueError: not yet" in text

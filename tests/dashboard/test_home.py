@@ -53,7 +53,7 @@ def test_store_queue_and_sweep_are_each_said_to_be_well_or_not(
 
 
 def test_threads_that_cannot_work_and_handlers_that_hang_are_named() -> None:
-    """A process that is not ready says nothing of its store."""
+    """A process that is not ready says nothing of its store, and users are told of no sweep, which they cannot see."""
     told = {"circuits": {}, "faults": {"cloudsched-sweep": "has failed once: MemoryError"}, "problem": "It goes on."}
     rows = [*build_health(told, {"sweep": SWEEP}, visit())]
     assert [part for part, _, _ in rows] == ["Queue", "Sweep", "Process"]
@@ -62,8 +62,4 @@ def test_threads_that_cannot_work_and_handlers_that_hang_are_named() -> None:
     rows = [*build_health({"circuits": {}, "hanging": hanging}, {"sweep": SWEEP}, visit())]
     assert rows[-1][0] == "Handlers"
     assert hanging in rows[-1][2]
-
-
-def test_users_are_not_told_of_a_sweep_that_they_cannot_see() -> None:
-    """The API says nothing of it to those who see their own tasks only."""
     assert [part for part, _, _ in build_health({"circuits": {}}, {}, visit(owner="ada"))] == ["Store", "Queue"]

@@ -14,7 +14,6 @@ from tests.dashboard.role_pages import Pages
 from tests.web.callers import MINUTE
 
 from cloudsched import App, Settings
-from cloudsched.domain.documents.name_words import NameMatch
 
 
 @pytest.fixture
@@ -58,27 +57,6 @@ def test_an_exact_id_opens_at_once(pages: Pages, app: App, who: str, word: str, 
     assert answer.headers.get("Location", "").removeprefix("./") == (path or "")
     if who == "bob":
         assert "s16" not in list_rows(answer.text)
-
-
-def test_a_search_that_has_found_nothing_yet_says_so_and_goes_on(
-    pages: Pages, app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is not the end of the list, and none matches only there."""
-    monkeypatch.setattr("cloudsched.engine.queries.task_search.MAX_LOOKED_THROUGH", 5)
-    monkeypatch.setattr("cloudsched.adapters.sqlite.search.SqliteSearch.get_name_match", lambda _: NameMatch.NEWEST)
-    monkeypatch.setattr("cloudsched.dashboard.views.tasks._FOLLOWED", 0)
-    for number in range(12):
-        create(app, f"t{number:02}", title="needle" if number == 0 else "hay")
-    for word, rows in (("needle", ["t00"]), ("nowhere", [])):
-        address = f"/tasks?search={word}"
-        seen = []
-        while address:
-            text = pages.words(address)
-            seen += list_rows(text)
-            further = re.search(r'<a [^>]*href="(\?[^"]+)">Next page', text)
-            assert ("Nothing was found yet" in text) == (further is not None)
-            address = f"/tasks{further[1]}" if further else ""
-        assert seen == rows
 
 
 def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:

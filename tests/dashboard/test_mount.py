@@ -25,17 +25,16 @@ def browser(stack: Stack) -> Iterator[Browser]:
         yield Browser(DispatcherMiddleware(Response(status=418), {"/ops": Dashboard(api, place="x", hosts=None)}))
 
 
-def test_a_verb_leads_back_below_the_mount(browser: Browser) -> None:
-    """The way back after a form is relative, so that no proxy has to translate it."""
+def test_verbs_and_changes_stay_below_the_mount(browser: Browser) -> None:
+    """The way back after a form is relative, so that no proxy has to translate it.
+
+    The script that asks for changes names the whole path; an execution is recognised below the prefix, too.
+    """
     answer = browser.post(f"{PATH}/verbs/pause", base_url=BASE, headers={"Origin": BASE})
     assert answer.status_code == 303
     assert urljoin(f"{BASE}{PATH}/verbs/pause", answer.headers["Location"]) == f"{BASE}{PATH}?done=pause#said"
     refused = browser.post(f"{PATH}/verbs/resume", base_url=BASE, headers={"Origin": "https://evil.example"})
     assert refused.status_code == 403
-
-
-def test_changes_are_asked_for_below_the_mount(browser: Browser) -> None:
-    """The script names the whole path; an execution is recognised below the prefix, too."""
     answer = browser.get(f"/ops/changes?at={PATH}", base_url=BASE)
     assert answer.status_code == 200
     assert answer.json is not None

@@ -124,34 +124,6 @@ def test_a_task_may_be_called_new(stack: Stack, ui: str) -> None:
         requests.delete(f"{stack.url}/v1/tasks/new", timeout=60)
 
 
-def test_tasks_are_filtered_by_category(ui: str) -> None:
-    """In any case; the filter can be removed, and many-at-once needs ticks then."""
-    for category in ("REPORT", "report"):
-        assert "Nothing matches" in get(f"{ui}/tasks", category=category).text
-    others = get(f"{ui}/tasks", category="OTHERS", owner="ada").text
-    assert "Weekday report" in others
-    assert re.search(r'href="\?owner=ada" aria-label="Remove the filter Category: Others"', others)
-    assert get(f"{ui}/bulk", action="pause", category="OTHERS").status_code == 400
-
-
-def test_filters_and_words_stand_in_the_address(ui: str) -> None:
-    """What matches nothing says so."""
-    for query in ({"owner": "shop"}, {"search": "catalogue"}):
-        text = get(f"{ui}/tasks", **query).text
-        assert "Sync catalogue" in text
-        assert "Weekday report" not in text
-    assert "Nothing matches." in get(f"{ui}/tasks", search="nothing-like-it").text
-    assert get(f"{ui}/tasks", search='"unbalanced').status_code == 200
-
-
-@pytest.mark.parametrize("payload", ["{", "nul", '{"a": }'])
-def test_a_payload_that_is_not_json_is_refused(ui: str, payload: str) -> None:
-    """Nothing is sent, and the page says what is wrong."""
-    response = post(f"{ui}/tasks/monthly-close/verbs/send", {"event": "approved", "payload": payload})
-    assert response.status_code == 400
-    assert "is not JSON" in response.text
-
-
 def test_what_is_not_there_is_said(ui: str) -> None:
     """An unknown page, task, execution, verb or file is a 404 of this page's own."""
     for address in ("/nothing", "/tasks/nope", "/tasks/sync/executions/nope", "/static/..%2Fapi.py", "/static/none"):

@@ -136,32 +136,14 @@ def test_calls_fold_under_who_made_them(pages: Pages, app: App) -> None:
     assert text.count('name="pick"') == 1
 
 
-def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) -> None:
-    """It is sent as it was asked; the task that does it shows how far it is, and the page is then empty."""
-    run(pages, app, 23)
-    run(pages, app, 2, owner="bob")
-    listed = pages.words("/runs?owner=ada")
-    assert "Retry all that failed…" in listed
-    text = pages.words("/retry?owner=ada&all=1&pick=a/b")
-    assert "Retry 23 runs?" in text
-    assert "The first 10" in text
-    IS_MENDED.append(True)
-    answer = pages.post("admin", "/retry", read_hidden(text))
-    assert answer.status_code == 303
-    assert "/actions/batch-" in answer.headers["Location"]
-    pages.sim.advance(MINUTE)
-    path = answer.headers["Location"].lstrip(".").partition("?")[0]
-    assert re.search(r"Tried again\b.*\b23\b", pages.text(path))
-    assert "<p>2 failed, 24 succeeded.</p>" in pages.words("/runs?within=PT1H"), "and what retried them"
-
-
 def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> None:
-    """Without a tick, or if the number has changed since, nothing is done."""
+    """Without a tick, or if the number has changed since, nothing is done. That for all looks at no ticks."""
     run(pages, app, 3)
     first, *_ = list_rows(pages.words("/runs", "ada"))
     assert pages.get("ada", "/retry?only=ticked&owner=ada").status_code == 400
     text = pages.words(f"/retry?only=ticked&pick={first}", "ada")
     assert "Retry 1 run?" in text
+    assert "Retry 3 runs?" in pages.words(f"/retry?owner=ada&all=1&pick={first}", "ada")
     form = read_hidden(text)
     refused = pages.post("ada", "/retry", {**form, "count": "2"})
     assert refused.status_code == 412

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from cloudsched import App, Context, Schedule, Task
-from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import DeliveryDelayed
-from cloudsched.features.deliveries.maker import delivery_ids
 from cloudsched.testing import Simulation
 
 app = App()
@@ -36,12 +34,6 @@ def silent() -> None:
     """Say nothing."""
 
 
-@app.handler("broken")
-def broken() -> None:
-    """Fail."""
-    raise ValueError("broken")
-
-
 @pytest.fixture
 def sim() -> Iterator[Simulation]:
     with Simulation(app) as simulation:
@@ -57,11 +49,6 @@ def make(sim: Simulation, *channels: str, handler: str = "remind", **more: objec
         "delivery_channels": channels,
     } | more
     return sim.app.create(handler=handler, **fields)
-
-
-def find_deliveries(sim: Simulation, task: Task) -> list[Task]:
-    (execution, *_) = sim.executions(task.id)
-    return [each.task for each in sim.app.container.store.load_many(delivery_ids(task, execution.id))]
 
 
 def test_a_success_is_delivered_by_every_channel_that_the_task_names(sim: Simulation) -> None:
@@ -88,14 +75,6 @@ def test_what_is_notified_reaches_the_inbox_always_and_other_channels_if_they_ar
     assert sent.body == "one\n\nSecond\ntwo"
 
 
-def test_only_a_success_is_delivered(sim: Simulation) -> None:
-    """A failed occurrence, with all its attempts, sends nothing by itself: its owner is told if they want to be."""
-    make(sim, "EMAIL", handler="broken", retry=1, tell_failures="never")
-    sim.advance(HOUR)
-    assert not sim.sent("EMAIL")
-    assert not sim.app.container.store.list_tasks(TaskQuery(owner="ada", is_delivery=True), limit=10).items
-
-
 def test_is_delivered_when_all_channels_have_taken_it(sim: Simulation) -> None:
     """Readers of Firestore see it in the execution; the last delivery's last commit sets it."""
     task = make(sim, "EMAIL", "MOBILE", "WEB")
@@ -106,20 +85,6 @@ def test_is_delivered_when_all_channels_have_taken_it(sim: Simulation) -> None:
     sim.channel("MOBILE").is_down = False
     sim.advance(timedelta(hours=1))
     assert [each.is_delivered for each in sim.executions(task.id)] == [True]
-
-
-def test_a_channel_that_is_down_for_good_ends_after_ten_tries_and_three_days(sim: Simulation) -> None:
-    """The delivery has failed then, and the execution is not delivered; it has succeeded nevertheless."""
-    sim.channel("EMAIL").is_down = True
-    task = make(sim, "EMAIL")
-    sim.advance(timedelta(days=2))
-    (delivery,) = find_deliveries(sim, task)
-    assert delivery.status == "ACTIVE"
-    sim.advance(timedelta(days=3))
-    (delivery,) = find_deliveries(sim, task)
-    (record,) = sim.executions(delivery.id)
-    assert (delivery.status, record.attempt_count) == ("FAILED", 10)
-    assert [(each.status, each.is_delivered) for each in sim.executions(task.id)] == [("SUCCEEDED", False)]
 
 
 def test_messages_of_one_task_are_one_thread_and_no_two_have_the_same_id(sim: Simulation) -> None:

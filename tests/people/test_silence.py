@@ -99,15 +99,15 @@ def test_a_result_with_a_value_is_delivered_by_every_channel(sim: Simulation, ha
 
 
 def test_a_silent_result_is_recorded_and_not_delivered(sim: Simulation) -> None:
-    """`silent=True` is for a result that a reader of the record wants, and nobody else."""
+    """`silent=True` is for a result that a reader of the record wants, and nobody else.
+
+    Nor is an iterator without anything delivered, nor a notice that has neither a title nor a body.
+    """
     task = make(sim, {"says": "all is well", "silent": True}, handler="done")
     assert_silent(sim, task)
     assert sim.executions(task.id)[0].content == "all is well"
-
-
-def test_an_iterator_without_anything_says_nothing(sim: Simulation) -> None:
-    """Its result is an empty list."""
     assert_silent(sim, make(sim, handler="list"))
+    assert_silent(sim, make(sim, {"title": " ", "body": ""}, handler="notify"))
 
 
 def test_children_that_say_nothing_make_a_task_that_says_nothing(sim: Simulation) -> None:
@@ -124,11 +124,6 @@ def test_a_notice_is_delivered_beside_a_silent_result(sim: Simulation) -> None:
     assert set(count_messages(sim).values()) == {1}
     (hook,) = sim.sent("WEBHOOK")
     assert (hook.title, hook.message.data["content"]) == ("Water them", None)
-
-
-def test_a_notice_without_a_text_is_no_notice(sim: Simulation) -> None:
-    """Neither a title nor a body: there is nothing that a person could read."""
-    assert_silent(sim, make(sim, {"title": " ", "body": ""}, handler="notify"))
 
 
 def test_the_callback_of_a_silent_run_is_sent(sim: Simulation) -> None:

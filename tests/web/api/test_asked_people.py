@@ -87,9 +87,18 @@ def test_a_person_finds_the_question_and_answers_it_with_a_key_of_their_own(role
 
 
 def test_a_person_who_is_asked_sees_nothing_else_of_the_task(roles: RoleHarness) -> None:
-    """Neither what it is about nor its other events, before the answer and after it; other verbs do not exist."""
+    """Neither what it is about nor its other events, before the answer and after it; other verbs do not exist.
+
+    Nobody else finds or answers the question: not a worker, a reader, a viewer, nor a user of another name, whatever
+    name they give themselves.
+    """
     task_id = create(roles)
     (question,) = find_questions(roles, "bob", "bob")
+    assert roles.ask("ada", "GET", "/v1/inboxes/bob/messages").status_code == 404
+    for stranger in ("reader", "viewer", "worker"):
+        assert answer(roles, stranger, question).status_code in {403, 404}
+    path, said = f"/v1/tasks/{task_id}/events/decision", {"payload": {"approved": True}}
+    assert roles.ask("ada", "POST", path, said, **{"X-On-Behalf-Of": "bob"}).status_code == 403
     reads = ("", "/executions", "/history", "/explain", "/tree", "/upcoming", f"/executions/{question['executionId']}")
     other: dict[str, Any] = {"payload": {"approved": True}}
     acts: dict[str, dict[str, Any]] = {"cancel": {}, "trigger": {}, "pause": {}, "retry": {}, "events/other": other}
@@ -114,38 +123,23 @@ def test_a_person_who_is_asked_sees_nothing_else_of_the_task(roles: RoleHarness)
     assert not [each for each in shown if ABOUT in each or "'other'" in each]
 
 
-def test_nobody_else_finds_or_answers_the_question(roles: RoleHarness) -> None:
-    """Not a worker, a reader, a viewer, nor a user of another name, whatever name they give themselves."""
-    create(roles)
-    (question,) = find_questions(roles, "bob", "bob")
-    assert roles.ask("ada", "GET", "/v1/inboxes/bob/messages").status_code == 404
-    for other in ("reader", "viewer", "worker"):
-        assert answer(roles, other, question).status_code in {403, 404}
-    path = f"/v1/tasks/{question['taskId']}/events/decision"
-    forged = roles.ask("ada", "POST", path, {"payload": {"approved": True}}, **{"X-On-Behalf-Of": "bob"})
-    assert forged.status_code == 403
-
-
 def test_an_answer_that_comes_too_late_is_told_so_as_one_to_no_task_is(roles: RoleHarness) -> None:
-    """What is said does not tell a stranger which tasks there are."""
+    """What is said does not tell a stranger which tasks there are.
+
+    Before, a run that waits looks by itself now and then, and does not ask again: one question is one message.
+    """
     create(roles)
-    (question,) = find_questions(roles, "bob", "bob")
-    roles.sim.advance(2 * DAY)
-    late, stray = answer(roles, "bob", question), answer(roles, "bob", {**question, "taskId": "none"})
-    assert (late.status_code, stray.status_code) == (404, 404)
-    assert "its time is over" in late.json["detail"]
-    assert late.text.replace(question["taskId"], "none") == stray.text
-
-
-def test_one_question_is_one_message_however_often_the_run_looks(roles: RoleHarness) -> None:
-    """A run that waits looks by itself now and then, and does not ask again."""
-    task_id = create(roles)
     (question,) = find_questions(roles, "bob", "bob")
     roles.ask("bob", "POST", f"/v1/inboxes/bob/messages/{question['id']}/read")
     roles.sim.advance(20 * HOUR)
     (again,) = find_questions(roles, "bob", "bob")
     assert again["isRead"]
-    assert roles.sim.app.get(task_id).runs
+    assert roles.sim.app.get(question["taskId"]).runs
+    roles.sim.advance(2 * DAY)
+    late, stray = answer(roles, "bob", question), answer(roles, "bob", {**question, "taskId": "none"})
+    assert (late.status_code, stray.status_code) == (404, 404)
+    assert "its time is over" in late.json["detail"]
+    assert late.text.replace(question["taskId"], "none") == stray.text
 
 
 def test_januarys_answer_never_approves_february(roles: RoleHarness) -> None:

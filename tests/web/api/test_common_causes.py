@@ -82,18 +82,11 @@ def test_a_handler_that_is_gone_is_told_before_anything_fails(app: App, ask: Ask
     assert told[1].startswith("It would run next ")
 
 
-def test_whoever_raises_a_budget_sees_that_it_keeps_nobody_any_more(app: App, roles: RoleHarness, ask: Ask) -> None:
-    """At once, though causes are kept for some seconds, also on a clock that stands still."""
-    app.create(id="o", owner="ada", handler="work", schedule=DAILY)
-    Budgets.of(app.container).put("ada", 0, by=OWN_CODE)
-    app.container.forget_causes()
-    assert find_causes(ask, "admin")
-    raised = roles.ask("admin", "PUT", "/v1/people/ada/budget", {"maxQueriesPerMonth": 10})
-    assert raised.status_code == 200
-    assert find_causes(ask, "admin") == []
+def test_a_budget_that_is_used_up_is_one_cause_however_many_tasks_wait(app: App, roles: RoleHarness, ask: Ask) -> None:
+    """Whoever raises it sees at once that it keeps nobody any more, though causes are kept for some seconds.
 
-
-def test_a_budget_that_is_used_up_is_one_cause_however_many_tasks_wait(app: App, ask: Ask) -> None:
+    That holds on a clock that stands still, too.
+    """
     for number in range(7):
         app.create(id=f"o{number}", owner="ada", handler="work", schedule=DAILY)
     Budgets.of(app.container).put("ada", 0, by=OWN_CODE)
@@ -105,3 +98,6 @@ def test_a_budget_that_is_used_up_is_one_cause_however_many_tasks_wait(app: App,
     assert ada.pop("act") == {"label": "Raise", "path": "usage", "query": {"owner": "ada"}}
     assert find_causes(ask, "ada") == [ada], "who may not raise it is offered nothing"
     assert explain(ask, "ada", "o0")[0].partition(": ")[2].startswith("ada has used up its budget (0 of 0 queries")
+    raised = roles.ask("admin", "PUT", "/v1/people/ada/budget", {"maxQueriesPerMonth": 10})
+    assert raised.status_code == 200
+    assert find_causes(ask, "admin") == []

@@ -69,11 +69,14 @@ def test_a_browser_that_keeps_no_cookie_is_told_so(keyed: str) -> None:
 
 
 def test_a_workers_key_opens_nothing(keyed: str) -> None:
-    """It is for claims alone: no cookie, and no page."""
+    """It is for claims alone: no cookie, and no page. Nor does a made-up session, or a key as a cookie."""
     session, response = sign_in(keyed, WORKER[0])
     assert response.status_code == 401
     assert "Set-Cookie" not in response.headers
     assert session.get(f"{keyed}tasks", timeout=60).status_code == 401
+    name = sign_in(keyed, ADMIN[0])[1].headers["Set-Cookie"].partition("=")[0]
+    for value in ("", "x", ADMIN[0]):
+        assert requests.get(f"{keyed}tasks", cookies={name: value}, timeout=60).status_code == 401
 
 
 @pytest.mark.parametrize("path", ["", "tasks", "tasks/t", "calendar", 'tasks?search="><script>x', "nothing"])
@@ -165,13 +168,6 @@ def test_what_is_no_key_opens_nothing(keyed: str, key: str) -> None:
     assert response.status_code == 401
     assert "Set-Cookie" not in response.headers
     assert len(key) < 3 or key not in response.text
-
-
-def test_a_made_up_session_opens_nothing(keyed: str) -> None:
-    """Neither an empty cookie nor a guess, nor the key itself as the cookie."""
-    name = sign_in(keyed, ADMIN[0])[1].headers["Set-Cookie"].partition("=")[0]
-    for value in ("", "x", ADMIN[0]):
-        assert requests.get(f"{keyed}tasks", cookies={name: value}, timeout=60).status_code == 401
 
 
 def test_other_sites_neither_sign_in_nor_look(keyed: str) -> None:

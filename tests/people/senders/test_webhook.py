@@ -78,16 +78,12 @@ def test_all_tries_have_one_id_and_one_body(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("status", [301, 307, 400, 404, 429, 500, 503])
 def test_every_other_answer_is_tried_again(endpoint: Endpoint, status: int) -> None:
-    """Only 2xx is success; a redirect is not followed."""
+    """Only 2xx is success; a redirect is not followed. 410 says that the URL wants nothing more."""
     endpoint.status, endpoint.headers = status, {"Location": f"{endpoint.address}/elsewhere", "Retry-After": "120"}
     with pytest.raises(DeliveryDelayed, match=str(status)) as caught:
         endpoint.send()
     assert caught.value.retry_after == timedelta(minutes=2)
     assert len(endpoint.requests) == 1
-
-
-def test_gone_ends_all_sending(endpoint: Endpoint) -> None:
-    """410 says that the URL wants nothing more."""
     endpoint.status = 410
     with pytest.raises(AddressGone):
         endpoint.send()

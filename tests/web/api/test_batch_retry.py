@@ -118,7 +118,10 @@ def test_a_retry_names_the_first_ten_and_the_count_then_retries_all(roles: RoleH
 
 
 def test_a_user_retries_nobody_else_s_executions(roles: RoleHarness) -> None:
-    """Neither by a filter nor by their names; nor is it said whether there are any."""
+    """Neither by a filter nor by their names; nor is it said whether there are any.
+
+    A retry needs a filter that a list has: none would mean every failure; ids stand alone.
+    """
     run(roles, "ada", "load")
     run(roles, "bob", "load")
     theirs = [
@@ -132,6 +135,8 @@ def test_a_user_retries_nobody_else_s_executions(roles: RoleHarness) -> None:
     assert retry(roles, "ada", handler="load")["changed"] == 1
     assert ask(roles, "admin", dry=True, ids=theirs)["count"]["value"] == 1
     assert retry(roles, "admin", ids=theirs)["changed"] == 1
+    for chosen in ({}, {"ids": theirs, "handler": "load"}, {"status": "RUNNING"}):
+        assert roles.ask("admin", "POST", RETRY, {"filter": chosen}).status_code == 400, chosen
 
 
 @pytest.mark.parametrize("verb", ["cancel", "pause"])
@@ -150,13 +155,6 @@ def test_what_cannot_be_retried_is_neither_counted_nor_tried(roles: RoleHarness,
         assert asked["first"][0]["taskId"] != first["id"]
     counts = retry(roles, "ada", handler="load")
     assert (counts["changed"], counts["skipped"], counts["refused"]) == (1, 1, 0)
-
-
-def test_a_retry_needs_a_filter_that_a_list_has(roles: RoleHarness) -> None:
-    """None would mean every failure; ids stand alone."""
-    name = {"taskId": "t", "executionId": "e"}
-    for chosen in ({}, {"ids": [name], "handler": "load"}, {"status": "RUNNING"}):
-        assert roles.ask("admin", "POST", RETRY, {"filter": chosen}).status_code == 400, chosen
 
 
 def test_a_preview_that_stopped_says_that_there_may_be_more(

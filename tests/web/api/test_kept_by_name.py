@@ -23,13 +23,19 @@ DAYS = {
         ({"ics": "hello"}, "ics"),
         ({"url": "http://169.254.169.254/a.ics"}, "url"),
         ({"holidays": {"country": "QQ"}}, "holidays"),
+        ({}, "source"),
+        ({"source": "return ("}, "source"),
+        ({"source": "return 1", "tools": ["no-tool"]}, "tools.0"),
+        ({"source": "return 1", "version": 7}, "version"),
+        ({"source": "x" * 70_000}, "source"),
     ],
 )
-def test_a_wrong_calendar_is_refused_by_field(call: Call, body: dict[str, Any], field: str) -> None:
+def test_a_wrong_calendar_or_script_is_refused_by_field(call: Call, body: dict[str, Any], field: str) -> None:
     """Nothing is stored, and the problem names the field."""
-    answer = call("PUT", "/v1/calendars/wrong", body)
+    path = f"/v1/{'scripts' if field == 'source' or 'source' in body else 'calendars'}/wrong"
+    answer = call("PUT", path, body)
     assert (answer.status_code, answer.json.get("field")) == (400, field), answer.text
-    assert call("GET", "/v1/calendars/wrong").status_code == 404
+    assert call("GET", path).status_code == 404
 
 
 def test_a_calendars_days_are_removed_only_on_purpose(call: Call) -> None:
@@ -85,23 +91,6 @@ def test_a_script_is_put_read_listed_and_deleted(call: Call) -> None:
     assert call("DELETE", "/v1/scripts/hello?owner=ada").status_code == 204
     assert call("GET", "/v1/scripts/hello?owner=ada").status_code == 404
     assert call("DELETE", "/v1/scripts/hello?owner=ada").status_code == 404
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "source"),
-        ({"source": "return ("}, "source"),
-        ({"source": "return 1", "tools": ["no-tool"]}, "tools.0"),
-        ({"source": "return 1", "version": 7}, "version"),
-        ({"source": "x" * 70_000}, "source"),
-    ],
-)
-def test_a_wrong_script_is_refused_by_field(call: Call, body: dict[str, Any], field: str) -> None:
-    """Nothing is stored, and the problem names the field."""
-    answer = call("PUT", "/v1/scripts/wrong", body)
-    assert (answer.status_code, answer.json.get("field")) == (400, field), answer.text
-    assert call("GET", "/v1/scripts/wrong").status_code == 404
 
 
 @pytest.mark.parametrize(

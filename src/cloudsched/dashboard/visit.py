@@ -111,8 +111,8 @@ def require_known(query: Iterable[str], parameters: Collection[str]) -> None:
     """Raise InvalidInput if an address has a parameter that its view does not know, which would change nothing."""
     known = sorted({*parameters, *OF_ANY})
     if unknown := [name for name in query if name not in known]:
-        name = unknown[0][:_LONGEST]
-        raise InvalidInput(name, "is no parameter of this address", f"There are: {', '.join(known)}.")
+        said = f"{unknown[0][:_LONGEST]} is no parameter of this address."
+        raise InvalidInput("", said, f"There are: {', '.join(known)}.")
 
 
 def require_times(query: Mapping[str, str]) -> None:

@@ -206,7 +206,7 @@ def _name_fault(error: CloudschedError) -> str:
 
 def name_field(path: str) -> str:
     """Return the words that forms have for a field of the API, such as ``New time`` for ``to``."""
-    name = _KNOWN.get(path) or path.partition(".")[0]
+    name = _KNOWN.get(path) or path.removeprefix("filter.").partition(".")[0]
     return _WORDS.get(name) or name_filter(name)
 
 

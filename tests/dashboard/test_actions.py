@@ -93,7 +93,7 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
     assert "Was paused" not in question
     assert "Results that were made before are still delivered, and retried." in question
     assert ">Pause 2 tasks</button>" in question
-    assert "Calls are among them" in question, "the list hides calls, and the number has them"
+    assert "Calls count, too" in question, "the list hides calls, and the number has them"
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)
     page = pages.read(f"/actions/{action}")

@@ -142,7 +142,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "mayConcern": may_concern,
         "means": action.means if answer["action"] else RETRY_MEANS,
         "which": list_filters(chosen, visit),
-        "hasCalls": answer["action"] and kept,
+        "hasCalls": answer["action"] and kept and visit.role == "admin",
         "list": rows,
         "back": f"actions/{chosen['pauseId']}" if "pauseId" in chosen else f"{rows}?{urlencode(kept)}",
     }

@@ -54,7 +54,7 @@ from cloudsched.engine.queries.execution_search import (
 )
 from cloudsched.engine.queries.overview import name_failure
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
-from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, NotAllowed, NotFound, QuotaExceeded, Unavailable
+from cloudsched.errors import CloudschedError, InvalidInput, NotAllowed, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -233,17 +233,9 @@ class _Page(Generic[T]):
         return Authority(Requesters.USERS, user, owner=owner, is_valid=lambda: True, authorize=self._check)
 
     def _check(self, task: Task) -> None:
-        """Check a task that is about to be changed.
-
-        Raises Skip, or Forbidden if it is not the caller's to change.
-        """
-        owner = self.own_task.owner
-        if owner not in {SYSTEM_OWNER, task.owner} or not self._concerns(task):
+        """Check a task that is about to be changed. Raises Skip."""
+        if not (_is_theirs(self.own_task.owner, task) and self._concerns(task)):
             raise Skip
-        if task.parent is not None and owner != SYSTEM_OWNER:
-            raise Forbidden(
-                f"This task is a call of task {task.parent.task_id}, and only that may change it.",
-            )
 
 
 @dataclass(frozen=True)
@@ -330,6 +322,11 @@ class _ExecutionPage(_Page[Execution]):
         return may_retry(task)
 
 
+def _is_theirs(owner: str, task: Task) -> bool:
+    """Return whether an owner's batch changes a task: a user's changes neither those of others nor calls."""
+    return owner == SYSTEM_OWNER or (owner == task.owner and task.parent is None)
+
+
 def _cut(ids: Sequence[T], token: str | None, size: int) -> tuple[Sequence[T], str | None]:
     start = int(token or 0)
     end = start + size
@@ -371,11 +368,11 @@ class BatchChanges:
         self._clock = clock
         self._scheduler = scheduler
 
-    def preview(self, change: BatchChange) -> TaskCount:
+    def preview(self, change: BatchChange, owner: str) -> TaskCount:
         """Return the tasks that a change concerns now, as far as `MAX_READ` tasks, or about a megabyte, have them.
 
-        They are read as the change itself reads them. Tasks that the caller may not change are counted as well: their
-        rights are checked at the change. Raises InvalidInput.
+        They are read as the change itself reads them. Tasks of the owner's that the caller may not change are counted
+        as well: their rights are checked at the change. Raises InvalidInput.
         """
         self._check(change)
         now = self._clock.now()
@@ -387,7 +384,7 @@ class BatchChanges:
                 if read >= MAX_READ or size >= MAX_PAGE_BYTES:
                     return _to_count(count, first, is_cut=True)
                 page = read_page(self._store, change, number, token, _PREVIEW_SIZE)
-                concerned = [each for each in page.items if change.concerns(each, now)]
+                concerned = [each for each in page.items if _is_theirs(owner, each) and change.concerns(each, now)]
                 count += len(concerned)
                 first += concerned[: NAMED - len(first)]
                 read += _PREVIEW_SIZE

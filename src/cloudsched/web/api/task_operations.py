@@ -373,9 +373,10 @@ def batch_change_tasks(call: ApiCall, body: bodies.BatchChangeRequest) -> Respon
     change = BatchChange(action=body.action, filter=chosen, until=body.until)
     changes = call.app.container.many_tasks.batch_changes
     key = read_idempotency_key(call.request)
+    owner = find_batch_owner(call)
     if body.dry_run:
-        return json_response(changes.preview(change).to_wire())
-    started = changes.start(change, find_batch_owner(call), key, call.authority.actor)
+        return json_response(changes.preview(change, owner).to_wire())
+    started = changes.start(change, owner, key, call.authority.actor)
     return task_response(call, started, 202)
 
 

@@ -89,8 +89,6 @@ def _preview(api: Api, chosen: Mapping[str, str], action: str | None = None) -> 
         one, every = ("run", "failure") if action is None else ("task", "task")
         problem = f"No {one} is chosen: that would mean every {every} there is."
         raise InvalidInput("", problem, f"Tick {one}s, or filter the list first.")
-    if "status" in wanted:
-        wanted["status"] = wanted["status"].upper()
     if "ids" in wanted:
         wanted["ids"] = wanted["ids"].split()
     if PICK in wanted:

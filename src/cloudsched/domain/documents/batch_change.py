@@ -162,8 +162,8 @@ class BatchChange(WireModel):
             and (self.statuses is None or task.status in self.statuses)
             and task.created_at <= asked_at
             and task.handler != BATCH_CHANGE_HANDLER
-            and (self.action is not BatchAction.RETRY_FAILED or (has_failed(task) and may_retry(task)))
             and self.may_concern(task)
+            and (self.action is not BatchAction.RETRY_FAILED or _has_failed(task))
         )
 
     def may_concern(self, task: Task) -> bool:
@@ -227,6 +227,6 @@ def may_retry(task: Task) -> bool:
     return task.deleted_at is None and task.status not in {TaskStatus.PAUSED, TaskStatus.CANCELLED}
 
 
-def has_failed(task: Task) -> bool:
-    """Return whether a task's last occurrence failed or timed out, as far as the task itself says."""
-    return task.consecutive_failures > 0 or task.outcome in FAILURE_STATUSES
+def _has_failed(task: Task) -> bool:
+    """Return whether a task may be retried, and its last occurrence failed or timed out as far as it says itself."""
+    return may_retry(task) and (task.consecutive_failures > 0 or task.outcome in FAILURE_STATUSES)

@@ -43,7 +43,6 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark, hash_name
 from cloudsched.domain.transitions.lifecycle import require_end_ahead, with_changes
-from cloudsched.domain.transitions.retry_execution import last_finished_execution_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
@@ -54,7 +53,7 @@ from cloudsched.engine.queries.execution_search import (
 )
 from cloudsched.engine.queries.overview import name_failure
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
-from cloudsched.errors import CloudschedError, InvalidInput, NotAllowed, NotFound, QuotaExceeded, Unavailable
+from cloudsched.errors import CloudschedError, InvalidInput, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -271,14 +270,10 @@ class _TaskPage(_Page[Task]):
     def _find_failed(self, task: Task) -> str:
         """Return the execution to retry: it failed before the change was asked for, and not again since."""
         self._check(task)
-        try:
-            execution_id = last_finished_execution_id(task)
-        except NotAllowed:
-            raise Skip from None
-        if task.find_run(execution_id):
-            execution = None
-        else:
-            execution = self.store.load_execution(task.id, execution_id)
+        execution_id = task.last_execution_id or task.outcome_execution_id
+        if execution_id is None or task.find_run(execution_id):
+            raise Skip
+        execution = self.store.load_execution(task.id, execution_id)
         if execution is None or execution.status not in FAILURE_STATUSES:
             raise Skip
         if execution.finished_at is None or execution.finished_at > self.own_task.created_at:

@@ -128,14 +128,10 @@ def test_a_time_that_is_none_is_refused(pages: Pages, address: str) -> None:
 @pytest.mark.parametrize(
     ("path", "says", "back"),
     [
-        (
-            "retry",
-            "No run is chosen: that would mean every failure there is. Tick runs, or filter the list first.",
-            "runs",
-        ),
-        ("retry?only=ticked", "No run is chosen", "runs"),
+        ("retry", "Nothing is chosen: that would mean all there is. Tick some, or filter the list first.", "runs"),
+        ("retry?only=ticked", "Nothing is chosen", "runs"),
         ("retry?status=nonsense", "Input should be 'FAILED' or 'TIMED_OUT'", "runs"),
-        ("bulk?action=pause", "No task is chosen: that would mean every task there is. Tick tasks", "tasks"),
+        ("bulk?action=pause", "Nothing is chosen", "tasks"),
         ("bulk?action=explode&owner=ada", "There is no such action on many tasks.", "tasks"),
         ("bulk?action=pause&search=words", "Tasks that were searched for by words", "tasks"),
         ("tasks/nope", "See Tasks", "tasks"),

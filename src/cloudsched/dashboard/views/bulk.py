@@ -86,9 +86,8 @@ def _preview(api: Api, chosen: Mapping[str, str], action: str | None = None) -> 
             raise InvalidInput("", "There is no such action on many tasks.", "Choose one beside the list of tasks.")
         path, content = "/v1/tasks/batchChange", {"action": action, "filter": wanted}
     if not chosen:
-        one, every = ("run", "failure") if action is None else ("task", "task")
-        problem = f"No {one} is chosen: that would mean every {every} there is."
-        raise InvalidInput("", problem, f"Tick {one}s, or filter the list first.")
+        problem = "Nothing is chosen: that would mean all there is."
+        raise InvalidInput("", problem, "Tick some, or filter the list first.")
     if "ids" in wanted:
         wanted["ids"] = wanted["ids"].split()
     if PICK in wanted:

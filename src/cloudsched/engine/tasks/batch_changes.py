@@ -193,7 +193,9 @@ class _Page(Generic[T]):
                     log.exception("not changed", extra={"action": "unchanged", "taskId": task_id})
                 done["refused"] += 1
                 problem = (str(error) if is_known else type(error).__name__)[:MAX_PROBLEM]
-                refusal = {"taskId": task_id, **self._name_execution(each), "problem": problem}
+                refusal = {"taskId": task_id, "problem": problem}
+                if isinstance(each, Execution):
+                    refusal["executionId"] = each.id
                 done["refusals"] = [*done["refusals"], refusal][:MAX_REFUSALS]
             else:
                 done["changed"] += 1
@@ -209,10 +211,6 @@ class _Page(Generic[T]):
 
     def _concerns(self, task: Task) -> bool:
         raise NotImplementedError
-
-    def _name_execution(self, found: T) -> dict[str, str]:  # noqa: ARG002 - of an execution
-        """Return what a refusal says beside the task. Empty if it is one of a task."""
-        return {}
 
     def _make_mark(self, *names: str) -> RequestMark:
         """Return the mark by which a task remembers this change, so that it is not repeated if it is reverted."""
@@ -309,9 +307,6 @@ class _ExecutionPage(_Page[Execution]):
         if task is None or mark.is_repeat_on(task.task) or task.task.find_run(found.id) is not None:
             raise Skip
         self.scheduler.manual_runs.retry(found.task_id, found.id, by=self._authority, mark=mark)
-
-    def _name_execution(self, found: Execution) -> dict[str, str]:
-        return {"executionId": found.id}
 
     def _concerns(self, task: Task) -> bool:
         return may_retry(task)
@@ -454,10 +449,7 @@ class BatchChanges:
         key: str | None,
         caller: EventSender,
     ) -> Task:
-        if key is None:
-            name = secrets.token_hex(16)
-        else:
-            name = hash_name([owner, key])[:32]
+        name = secrets.token_hex(16) if key is None else hash_name([owner, key])[:32]
 
         if owner != SYSTEM_OWNER and self._store.load(f"batch-{name}") is None:
             mine = TaskQuery(owner=owner, status=TaskStatus.ACTIVE, handler=BATCH_CHANGE_HANDLER)

@@ -134,10 +134,10 @@ export async function submit(form, button) {
       location.assign(response.url);
       return;
     }
-    if (!response.ok || isHere) show(text, true);
+    if (response.ok ? isHere : !every) show(text, true);
     else {
       await refresh();
-      repeat(parse(text), response.url);
+      repeat(parse(text), response);
     }
     main.querySelector(".note[role]")?.scrollIntoView({ block: "nearest" });
     if (every) schedule(every);
@@ -147,7 +147,7 @@ export async function submit(form, button) {
   }
   setBusy(false);
   dots.remove();
-  button?.closest("details.ask")?.removeAttribute("open"); // what it asked is answered
+  if (!main.querySelector("#said [role=alert]")) button?.closest("details.ask")?.removeAttribute("open"); // it is answered
 }
 
 // What the server says of its trouble.
@@ -187,10 +187,11 @@ function show(text, isAsked = false) {
   }
 }
 
-// What was done is said here, too, though the answer is another view's.
-function repeat(answer, url) {
-  const said = answer.getElementById("said");
-  for (const form of said.querySelectorAll("form")) form.action = new URL(form.getAttribute("action"), url).href;
-  main.querySelector("#said").replaceWith(document.importNode(said, true));
-  saidUntil = Date.now() + 10_000;
+// What was done is said here, too, though the answer is another view's. A refusal stays until another form is sent.
+function repeat(answer, { ok, url }) {
+  const note = answer.querySelector(ok ? "#said .note" : "main .note");
+  for (const each of note?.querySelectorAll(".row, [data-plain]") ?? []) each.remove(); // this page is kept
+  for (const form of note?.querySelectorAll("form") ?? []) form.action = new URL(form.getAttribute("action"), url).href;
+  main.querySelector("#said").replaceChildren(...(note ? [document.importNode(note, true)] : []));
+  saidUntil = ok ? Date.now() + 10_000 : Infinity;
 }

@@ -133,3 +133,11 @@ def test_the_rarest_person_is_not_hidden_by_another(pages: Pages, app: App) -> N
     assert first < text.index("98 messages by email for dora")
     remind(pages, app, "dora", 3)
     assert "At least 100 messages by email for dora were not sent in the last 7 days." in read(pages, "admin", "/")
+    text = read(pages, "admin", "/people/grace", words=True)  # of whom nothing is stored
+    assert "“Send again” beside an unsent mail takes their address." in text
+    [unsent] = re.findall('name="delivery" value="(.+?)"', text)
+    form = {"delivery": unsent, "owner": "grace", "address": "grace@example.com"}
+    assert pages.post("admin", "/deliveries", form).status_code == 303
+    pages.sim.advance(2 * MINUTE)
+    assert [each.owner for each in pages.sim.channel("EMAIL").sent] == ["grace"]
+    assert "for grace" not in read(pages, "admin", "/")

@@ -140,10 +140,10 @@ def resend_delivery(call: ApiCall, body: bodies.ResendRequest) -> Response:
     """Send a delivery that was not sent once more.
 
     With `address`, mails go to that address from now on: it is stored with the person, as verified. So an admin may
-    give any, and the person the one that their ID token has as verified. Nothing is changed if the delivery was sent,
-    is still being tried, was sent again less than a minute ago, or can reach nobody. To correct another contact, change
-    it with PATCH, have it confirmed, then send again without an address. Users may send again what goes to a person,
-    and what a user has asked for.
+    give any, also for an owner who has no record, and the person the one that their ID token has as verified.
+    Nothing is changed if the delivery was sent, is still being tried, was sent again less than a minute ago, or can
+    reach nobody. To correct another contact, change it with PATCH, have it confirmed, then send again without an
+    address. Users may send again what goes to a person, and what a user has asked for.
     """
     container = call.app.container
     stored = container.store.load(call.path["deliveryId"])

@@ -171,12 +171,18 @@ class People:
     def correct(
         self, owner: str, patch: PersonPatch, *, by: Authority, proven_address: str | None
     ) -> Sequence[RecordWrite]:
-        """Return what `change` would write, with the note of it, for a commit that writes it. Raises as that does."""
+        """Return what `change` would write, with the note of it, for a commit that writes it. Raises as that does.
+
+        If nothing is stored of them, it is what `put` would write.
+        """
         people = copy(self)
         writes: list[RecordWrite] = []
-        reads = {name: getattr(self._records, name) for name in ("load", "list_all")}
+        reads = {name: getattr(self._records, name) for name in ("load", "list", "list_all")}
         people._records = cast("RecordStore", SimpleNamespace(**reads, write=lambda *each: writes.append(each)))  # noqa: SLF001 - its own
-        people.change(owner, patch, by=by, proven_address=proven_address)
+        if find_record(self._records, Person, owner) is None:
+            people.put(owner, patch.apply_to(PersonSpec()), by=by, proven_address=proven_address)
+        else:
+            people.change(owner, patch, by=by, proven_address=proven_address)
         return writes
 
     def _require_allowed(self, owner: str, webhook: WebhookContact | None, by: Authority) -> None:

@@ -242,7 +242,10 @@ def test_a_person_sends_their_own_again_once_it_can_reach_them(roles: RoleHarnes
 
 
 def test_what_a_person_switched_off_stays_off(roles: RoleHarness) -> None:
-    """By category as well: no address changes that. So does a person who was deleted meanwhile."""
+    """By category as well: no address changes that.
+
+    One who was deleted, or never stored, is stored with a right address, by those who may say whose it is.
+    """
     make(roles)
     delivery = find(roles)["id"]
     roles.sim.app.update_person("dora", channels={"OTHERS": ["WEB"]})
@@ -251,10 +254,15 @@ def test_what_a_person_switched_off_stays_off(roles: RoleHarness) -> None:
     assert "Not wanted" in answer.json["detail"]
     assert read_address(roles) == WRONG
     roles.sim.app.delete_person("dora")
-    assert resend(roles, delivery=delivery, address="dora@example.com").status_code == 404
     assert resend(roles, delivery=delivery).status_code == 409
+    refused = resend(roles, "dora", delivery, address="dora@example.com")
+    assert refused.status_code == 403
+    assert "Only an admin" in refused.text
     assert roles.ask("admin", "GET", "/v1/people/dora").status_code == 404
     assert list_mails(roles) == []
+    assert resend(roles, delivery=delivery, address="dora@example.com").status_code == 200
+    assert read_address(roles) == {"address": "dora@example.com", "verified": True}
+    assert list_mails(roles) == ["dora@example.com"]
 
 
 @pytest.mark.parametrize(

@@ -164,13 +164,15 @@ def test_a_late_start_says_what_was_found_about_its_time(scene: Scene) -> None:
         sim.advance(49 * MINUTE)
         sim.queue.holds = False
         resumed = HistoryEntry(at=sim.now, action=Action.QUEUE_RESUMED)
-        note_act(scene.app.container.store.records, resumed, owner=SYSTEM_OWNER, queue="quick")
+        for queue in ("quick", "quick-low", "quick-critical-q2", "quick-hops"):
+            note_act(scene.app.container.store.records, resumed, owner=SYSTEM_OWNER, queue=queue)
         sim.advance(20 * MINUTE)
 
         due = START + 5 * MINUTE
         (told,) = (each.sentence for each in ask(scene, due).findings if each.at == due)
         assert "It began 45 min late" in told
         assert "The queue quick was paused until Fri 1 Jan 2027 at 00:50" in told
+        assert told.count("The queue") == 1, "not those of other priorities"
         span = "due from Fri 1 Jan 2027 at 00:05 (UTC) to Fri 1 Jan 2027 at 00:47 (UTC)"
         assert f"Nothing that was {span} started in time: all 4 runs began late." in told
         container = scene.app.container

@@ -104,12 +104,16 @@ def test_a_task_pauses_at_its_limit_and_goes_on_in_the_next_month(sim: Simulatio
 def test_a_raised_limit_resumes_at_once(sim: Simulation) -> None:
     """With what was due last, as its catch-up policy says. One that is removed, too."""
     task = create(sim, max_queries_per_month=20)
-    sim.advance(5 * HOUR)
+    sim.advance(5 * HOUR + 20 * MINUTE)
     assert count(sim, task) == 2
     raised = as_user(sim.app).update(task.id, max_queries_per_month=40)
     assert raised.status is TaskStatus.ACTIVE
     sim.advance(MINUTE)
     assert count(sim, task) == 3
+    late = max(each.scheduled_for for each in sim.executions(task.id) if each.status == "SUCCEEDED")
+    told = str(sim.app.acting_for("ada").explain(task.id, at=late))
+    assert "It began 20 min late" in told
+    assert "Its task was paused until Fri 1 Jan 2027 at 05:20 (UTC): Its limit is used up" in told
     sim.advance(3 * HOUR)
     assert status(sim, task) is TaskStatus.PAUSED
     assert as_user(sim.app).update(task.id, max_queries_per_month=None).status is TaskStatus.ACTIVE

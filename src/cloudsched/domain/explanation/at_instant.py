@@ -256,7 +256,8 @@ def write_delay(late: timedelta) -> str:
     return " ".join(f"{count} {unit}" for count, unit in units if count)
 
 
-def _list_pauses(task: Task) -> list[_Pause]:
+def list_pauses(task: Task) -> list[_Pause]:
+    """Return when a task was paused, as far as its history has it."""
     pauses: list[_Pause] = []
     begun: HistoryEntry | None = None
     for entry in task.history:
@@ -276,12 +277,12 @@ def _explain_pauses(question: _Question) -> Iterator[Finding]:
     end = min(day.end, question.evidence.now)
     pauses = [
         pause
-        for pause in _list_pauses(question.task)
+        for pause in list_pauses(question.task)
         if pause.start < end and (pause.end is None or pause.end > day.start)
     ]
 
     for pause in sorted(pauses, key=lambda each: not each.has(question.at)):
-        sentence = f"It was paused{_name(pause.entry)} {say_instant(question.task, pause.start)}"
+        sentence = f"It was paused{name_author(pause.entry)} {say_instant(question.task, pause.start)}"
         reason = pause.entry.reason if pause.entry else None
         if pause.end is None:
             sentence += ", and still is"
@@ -294,7 +295,7 @@ def _explain_pauses(question: _Question) -> Iterator[Finding]:
         yield Finding(reason=Reason.PAUSED, sentence=sentence, at=pause.start)
 
 
-def _name(entry: HistoryEntry | None) -> str:
+def name_author(entry: HistoryEntry | None) -> str:
     """Return who did something, to stand behind a verb, or nothing for the scheduler."""
     if entry is None or entry.by is None:
         return ""
@@ -417,7 +418,7 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
     task = question.task
     now = question.evidence.now
     due = f"Its schedule has an occurrence {say_instant(task, occurrence)}"
-    if any(each.has(occurrence) for each in _list_pauses(task)) or task.status in FINAL_STATUSES:
+    if any(each.has(occurrence) for each in list_pauses(task)) or task.status in FINAL_STATUSES:
         if occurrence <= now or task.status is not TaskStatus.ACTIVE:
             why = "nothing starts"
             if occurrence <= now and task.status not in FINAL_STATUSES:
@@ -489,7 +490,7 @@ def _explain_changes(question: _Question) -> Iterator[Finding]:
             continue
         did, what = _say_change(question, entry)
         since = f"Later {did}" if entry.at >= day.end else did.capitalize()
-        yield Finding(reason=Reason(entry.action), sentence=f"{since}{_name(entry)} {when}{what}.", at=entry.at)
+        yield Finding(reason=Reason(entry.action), sentence=f"{since}{name_author(entry)} {when}{what}.", at=entry.at)
 
 
 def _say_change(question: _Question, entry: HistoryEntry) -> tuple[str, str]:
@@ -507,7 +508,7 @@ def _say_change(question: _Question, entry: HistoryEntry) -> tuple[str, str]:
     taken_back = next((each for each in later if _find_move(each) == back), None)
     what = f": {' → '.join(move.write())}"
     if taken_back is not None:
-        what += f". That was taken back{_name(taken_back)} {say_instant(question.task, taken_back.at)}"
+        what += f". That was taken back{name_author(taken_back)} {say_instant(question.task, taken_back.at)}"
     return did, what
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.audit_note import AuditNote, find_first_id
+from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.run_counts import LATE, has_started_late, is_late
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.at_instant import (
@@ -16,10 +19,12 @@ from cloudsched.domain.explanation.at_instant import (
     explain_instant,
     find_day,
     list_due,
+    list_pauses,
+    name_author,
     sort_records,
     write_delay,
 )
-from cloudsched.domain.explanation.explain import explain
+from cloudsched.domain.explanation.explain import explain, with_message
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Undelivered
 from cloudsched.domain.transitions.notices import name_instant
 from cloudsched.engine.concurrency.service_threads import hide_names
@@ -92,8 +97,9 @@ def explain_task(
 def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool) -> Iterator[str]:
     """Yield what the notes and the counts tell of the time in which a run waited to start, each with a space before.
 
-    That is which queues were resumed then, for those who see all tasks, also before a later attempt, and how many of
-    the runs that were due in that time started in time: of all tasks, or of its owner's.
+    That is who retried it, or the pauses of its task that ended then, or else, for those who see all tasks, which of
+    its queues was resumed, also before a later attempt; and how many of the runs that were due in that time started in
+    time: of all tasks, or of its owner's.
     """
     began = record.started_at
     waits = []
@@ -103,14 +109,15 @@ def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool
         wait = after.started_at - before.finished_at
         said = f" Attempt {after.number} began {write_delay(wait)} after attempt {before.number} ended."
         waits += [(before.finished_at, after.started_at, said)] if wait > LATE else []
-    retried = [each.at for each in task.history if (each.action, each.execution_id) == (Action.RETRIED, record.id)]
     for start, end, said in waits[:TOLD]:
         yield said
-        if any(start <= at <= end for at in retried):
-            yield " It was retried by hand."
-        notes = store.records.list_all(AuditNote, limit=_NOTES, after=find_first_id(end)) if shows_all else ()
+        own = [*_find_own_delays(task, record, start, end)]
+        yield from own
+        is_asked = shows_all and not own
+        notes = store.records.list_all(AuditNote, limit=_NOTES, after=find_first_id(end)) if is_asked else ()
         for note in notes:
-            if note.entry.action is Action.QUEUE_RESUMED and note.entry.at >= start:
+            is_resumed = note.entry.action is Action.QUEUE_RESUMED and _carries(note.queue or "", task.priority)
+            if is_resumed and note.entry.at >= start:
                 yield f" The queue {note.queue} was paused until {name_instant(task, note.entry.at)}."
     if began is None or not has_started_late(record):
         return
@@ -123,6 +130,23 @@ def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool
         yield f" Nothing{whose} that was {span} started in time: all {count:,} runs began late."
     elif count > 1:
         yield f" Of the {count:,} runs{whose} that were {span}, {runs.late:,} began late."
+
+
+def _find_own_delays(task: Task, record: Execution, start: datetime, end: datetime) -> Iterator[str]:
+    """Yield who retried a run, and the pauses of its task that ended, in a time in which it waited."""
+    for each in task.history:
+        if (each.action, each.execution_id) == (Action.RETRIED, record.id) and start <= each.at <= end:
+            yield f" It was retried{name_author(each)}."
+    for pause in list_pauses(task):
+        if pause.end is not None and start <= pause.end <= end:
+            said = f" Its task was paused{name_author(pause.entry)} until {name_instant(task, pause.end)}"
+            yield with_message(said, (pause.entry and pause.entry.reason) or "")
+
+
+def _carries(queue: str, priority: Priority) -> bool:
+    """Return whether a queue, by its name, is one of a priority's own. The NORMAL ones have no name of their own."""
+    name = re.sub(r"-q\d+$", "", queue).rpartition("-")[2].upper()
+    return name == priority or (priority is Priority.NORMAL and name not in {*Priority, *SENDER_NAMES, "HOPS"})
 
 
 def _ask_feature(what: str, *arguments: object, **options: object) -> Any:  # noqa: ANN401 - what its row says

@@ -144,8 +144,14 @@ def test_every_day_has_an_answer(scene: Scene, days: int) -> None:
     """Before the task, during it, after its end, and in the future: a sentence each, none of them twice."""
     with scene.sim:
         scene.create(schedule=DAILY, max_runs=4)
+        scene.create("u", schedule=DAILY, until=START + 3 * DAY)
         scene.sim.advance(6 * DAY)
         found = ask(scene, START + days * DAY)
+        told = scene.explain("u").findings
+        assert "nothing starts" not in str(told)
+        if days > 3:  # noqa: PLR2004 - both have ended by then, each by its limit
+            assert "maxRuns of 4" in found.summary
+            assert "up to its until, Mon 4 Jan 2027" in str(told)
         sentences = [each.sentence for each in found.findings]
         assert sentences
         assert len(set(sentences)) == len(sentences)

@@ -418,6 +418,10 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
     task = question.task
     now = question.evidence.now
     due = f"Its schedule has an occurrence {say_instant(task, occurrence)}"
+    if task.until is not None and occurrence > task.until:
+        sentence = f"{due}, after {question.say(task.until)}, until when it runs."
+        yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.until)
+        return
     if any(each.has(occurrence) for each in list_pauses(task)) or task.status in FINAL_STATUSES:
         if occurrence <= now or task.status is not TaskStatus.ACTIVE:
             why = "nothing starts"
@@ -427,10 +431,7 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
             yield Finding(reason=Reason.NOT_DUE, sentence=sentence, at=occurrence)
         return
 
-    if task.until is not None and occurrence > task.until:
-        sentence = f"{due}, after {question.say(task.until)}, until when it runs."
-        yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.until)
-    elif occurrence > now:
+    if occurrence > now:
         yield Finding(reason=Reason.SCHEDULED, sentence=f"{due}, which is to come.", at=occurrence)
     elif task.next_execution_time is not None and occurrence >= task.next_execution_time:
         if waits_for_open_run(task):

@@ -27,6 +27,7 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.needs import is_paused_by_failures
+from cloudsched.domain.transitions.notices import name_instant
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     end_plan,
     forget_backlog,
@@ -132,7 +133,12 @@ def continue_or_complete(task: Task, now: datetime) -> Task:
     if task.is_one_time and task.outcome in _FINAL_STATUS_BY_OUTCOME:
         status, message = _FINAL_STATUS_BY_OUTCOME[task.outcome]
         return with_changes(task, now, status=status, message=message)
-    return with_changes(task, now, status=_S.COMPLETED, message="Its schedule has ended.")
+    message = "Its schedule has ended."
+    if task.max_runs is not None and task.run_count >= task.max_runs:
+        message = f"It has reached its maxRuns of {task.max_runs:,}."
+    elif task.until is not None:
+        message = f"Its schedule has no later occurrence up to its until, {name_instant(task, task.until)}."
+    return with_changes(task, now, status=_S.COMPLETED, message=message)
 
 
 _FINAL_STATUS_BY_OUTCOME: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]] = {

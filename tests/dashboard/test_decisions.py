@@ -67,6 +67,16 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     form = {**read_form(text[text.index('data-key="supplier') :].partition("</form>")[0]), "note": "fine"}
     assert pages.post("viewer", "/decisions", {**form, "decision": "approve"}).status_code == 403
     assert pages.post("ada", "/decisions", {**form, "decision": "reject"}).status_code == 303
+    app.pause("later")
+    text = " ".join(pages.read("/decisions").split())
+    assert "For an answer 2 tasks wait, 1 of them paused" in text
+    assert text.count("Its task is paused: it goes on with the answer once that is resumed.") == 1
+    later = {**read_form(text[text.index('data-key="later') :].partition("</form>")[0]), "decision": "approve"}
+    assert pages.post("admin", "/decisions", later).status_code == 303
+    [held] = pages.sim.executions("later")
+    text = pages.text(f"/tasks/later/executions/{held.id}", "admin")
+    assert "It was answered, and goes on once its task is resumed." in text
+    assert "waiting" not in text
     for page in ("/", "/decisions"):  # nobody has to answer, also before the run goes on
         assert 'name="task" value="supplier"' not in pages.read(page)
     assert find_trouble(app.get("supplier")) is None

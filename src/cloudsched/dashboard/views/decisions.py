@@ -16,7 +16,7 @@ from cloudsched.dashboard.filters import OWNER, show_filters
 from cloudsched.dashboard.forms.fields import Again, Submitted, describe_problem
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.documents.task import NeedCause, TaskStatus
 from cloudsched.errors import CloudschedError, NotAwaited, NotFound
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def make_decision(record: Json, task: Json, visit: Visit) -> Json | None:
         "owner": task.get("owner", ""),
         "since": step["startedAt"],
         "until": step.get("dueAt"),
+        "is_paused": task["status"] == TaskStatus.PAUSED,
         "may_answer": may_answer,
         "may_decide": may_answer and takes_choice,
         "takes_note": "note" in fields,
@@ -117,5 +118,12 @@ def build(answer: Json, visit: Visit) -> Json:
     rows = sorted(
         filter(None, found), key=lambda each: (each["until"] is None, parse_instant(each["until"] or each["since"]))
     )
-    count = {"value": len(rows), "atLeast": answer["isCut"]}
-    return {**answer, "title": "Decisions", "rows": rows, "count": count, "filters": show_filters(visit, (OWNER,))}
+    paused = {each["task_id"]: each["is_paused"] for each in rows}
+    return {
+        **answer,
+        "title": "Decisions",
+        "rows": rows,
+        "count": {"value": len(paused), "atLeast": answer["isCut"]},
+        "paused": sum(paused.values()),
+        "filters": show_filters(visit, (OWNER,)),
+    }

@@ -98,14 +98,22 @@ def build(answer: Json, visit: Visit) -> Json:
     task = answer["task"]
     verbs = record.get("allowedVerbs", ())
     payload, note = find_payload(record, task, answer["history"])
-    step = next((each for each in record.get("steps", ()) if str(each["number"]) == visit.query.get("step")), None)
+    step = next(({**each} for each in record.get("steps", ()) if str(each["number"]) == visit.query.get("step")), None)
     rows = list_rows(record, visit.now)
+    decision = make_decision({**record, "eventSchemas": answer["eventSchemas"]}, task, visit)
+    held_up = only_if(record["status"] in OPEN, answer["why"])
+    if decision is None and (answered := find_awaited(record)):
+        once = only_if(task["status"] == TaskStatus.PAUSED, " once its task is resumed")
+        held_up = f"It was answered, and goes on{once}"
+        for each in filter(None, (*rows, step)):
+            if each["number"] == answered["number"]:
+                each["status"] = "ANSWERED"
     row = visit.query.get("row", "")
     offset = int(row) if row.isdecimal() and len(row) < 6 else 0  # noqa: PLR2004 - no number of a step is longer
     return {
         **answer,
         "title": f"{task['title']}, {visit.moment(record['scheduledFor']).text}",
-        "sentence": _write_sentence(record, visit, only_if(record["status"] in OPEN, answer["why"])),
+        "sentence": _write_sentence(record, visit, held_up),
         "facts": [*_list_facts(record, visit)],
         "isOpen": record["status"] in OPEN,
         "span": find_span(record, visit.now),
@@ -117,8 +125,8 @@ def build(answer: Json, visit: Visit) -> Json:
             ("payload", note if payload != {} else "", write_json(payload)),
             ("result", "", write_json(record.get("content"))),
         ],
-        "awaited": (find_awaited(record) or {}).get("name") if "sendEvent" in verbs else None,
-        "decision": make_decision({**record, "eventSchemas": answer["eventSchemas"]}, task, visit),
+        "awaited": decision["event"] if decision and "sendEvent" in verbs else None,
+        "decision": decision,
         "retryQuestion": make_retry_question(task, record) if "retry" in verbs else None,
         "whyNoRetry": explain_retry(task, record, may_start=answer["mayStart"]),
         "mayCancel": "cancelRun" in verbs,

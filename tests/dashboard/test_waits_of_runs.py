@@ -99,6 +99,7 @@ def test_a_call_that_was_left_waits_until_it_has_ended(pages: Pages) -> None:
 def test_a_sleep_that_is_over_is_not_said_to_go_on(pages: Pages, holder: str) -> None:
     """Its task or its queue is paused: each page that has its status says that it waits, or until when it slept."""
     _, path = start(pages, "naps")
+    assert "<dt>Goes on by</dt>" in pages.words(path)
     if holder == "task":
         pages.sim.app.pause("naps")
     pages.sim.queue.holds = holder == "queue"
@@ -107,6 +108,7 @@ def test_a_sleep_that_is_over_is_not_said_to_go_on(pages: Pages, holder: str) ->
     for each in (path, "/tasks/naps", "/runs?within=P7D"):
         text = read(pages, each)
         assert "leeps until" not in text, each
+        assert "Goes on by" not in text, each
         assert said in text or (each == path and "It was due" in text), each
 
 

@@ -154,8 +154,8 @@ def _list_facts(record: Json, visit: Visit) -> Iterator[tuple[str, str]]:
     if late is not None:
         yield "Late by", write_duration(late)
         yield "Took", write_took(record, visit.now)
-    if record.get("nextAttemptAt"):
-        yield "Due", visit.moment(record["nextAttemptAt"]).text
+    if (goes_on := find_instant(record, "nextAttemptAt")) and goes_on > visit.now:
+        yield "Goes on by", visit.moment(goes_on).text
     yield "Started by", "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
     for name in ("queries", "tokens"):
         if record.get(name):

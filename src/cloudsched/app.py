@@ -37,7 +37,7 @@ from cloudsched.domain.documents.verbs import NEXT, Verb
 from cloudsched.domain.event_loops import warn_if_on_loop
 from cloudsched.domain.handler_code import note_change
 from cloudsched.domain.recurrence.iso8601 import add_duration
-from cloudsched.domain.transitions.overlap_and_catch_up import list_remaining
+from cloudsched.domain.transitions.lifecycle import list_to_come
 from cloudsched.domain.transitions.task_draft import (
     TaskDraft,
     find_all_faults,
@@ -1127,7 +1127,7 @@ class App(_Shared):
         >>> [str(each) for each in app.upcoming(task.id, 2)]
         ['2027-01-03 09:00:00+00:00', '2027-01-04 09:00:00+00:00']
         """
-        return list_remaining(self.get(task_id), self.container.clock.now(), count)
+        return list_to_come(self.get(task_id), self.container.clock.now(), count)
 
     @reads
     def executions(

@@ -118,3 +118,5 @@ def test_the_next_run_is_moved_and_a_pause_has_an_end(
         assert "Take it back…" in pages.read(f"/tasks/{task.id}?done=move", "ada")
     else:
         assert after.paused_until is not None
+        assert "<small>until " in pages.read("/tasks", "ada")
+        assert "Nothing is due" not in pages.read(f"/tasks/{task.id}", "ada")

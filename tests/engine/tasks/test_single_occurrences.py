@@ -240,6 +240,9 @@ def test_a_day_begins_at_midnight_in_its_zone(sim: Simulation) -> None:
     ends = sim.app.pause("t", until="Monday").paused_until
     assert ends is not None
     assert f"{ends.astimezone(ZoneInfo('America/New_York')):%a %H:%M}" == "Mon 00:00"
+    coming = sim.app.upcoming("t", 3)
+    assert len(coming) == 3, "they are those after it"
+    assert min(coming) >= ends
 
 
 def test_the_end_of_a_pause_moves_and_falls_away(sim: Simulation) -> None:

@@ -31,6 +31,7 @@ from cloudsched.domain.transitions.notices import name_instant
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     end_plan,
     forget_backlog,
+    list_remaining,
     resume_plan,
     stop_plan,
 )
@@ -39,8 +40,10 @@ from cloudsched.domain.transitions.planning import (
     jittered_start,
     note_zone,
     occurrence_after,
+    occurrence_from,
     planned_schedule,
     requested_id,
+    upcoming_occurrences,
 )
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.domain.transitions.wakeups import wake_instant
@@ -315,6 +318,19 @@ def end_pause_if_over(task: Task, now: datetime) -> Task:
     if task.status is not _S.PAUSED or task.paused_until is None or task.paused_until > now:
         return task
     return end_pause(task, now).task
+
+
+def list_to_come(task: Task, now: datetime, count: int) -> list[datetime]:
+    """Return the next occurrences, at most `count`, without what the policies leave out by now.
+
+    Those of a pause that ends by itself are those from its end on.
+    """
+    ends = task.paused_until
+    if ends is None:
+        return list_remaining(task, now, count)
+    resumed = end_pause(task, ends).task
+    first = occurrence_from(resumed, ends) if resumed.is_active else None
+    return upcoming_occurrences(resumed.model_copy(update={"next_execution_time": first}), count)
 
 
 def restore(task: Task, now: datetime, *, by: EventSender | None = None) -> Commit:

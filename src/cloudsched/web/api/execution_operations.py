@@ -10,7 +10,7 @@ from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
-from cloudsched.domain.transitions.overlap_and_catch_up import list_remaining
+from cloudsched.domain.transitions.lifecycle import list_to_come
 from cloudsched.engine.ports.search import OccurrenceQuery
 from cloudsched.engine.queries.due_counts import count_due
 from cloudsched.engine.queries.execution_search import (
@@ -55,10 +55,11 @@ def upcoming(call: ApiCall, query: bodies.UpcomingCount) -> Response:
     """List a task's next occurrences.
 
     They are those that have not been claimed yet, without jitter, and without those that `overlap` or `catchUp`
-    leaves out by now. There are none unless the task is `ACTIVE`.
+    leaves out by now. Those of a task that is paused until an instant are from then on. There are none of others that
+    are not `ACTIVE`.
     """
     task = call.app.get(call.task_id)
-    times = list_remaining(task, call.app.container.clock.now(), query.count)
+    times = list_to_come(task, call.app.container.clock.now(), query.count)
     shown = tuple(make_occurrence(at, task.timezone) for at in times)
     return json_response(responses.OccurrenceList(occurrences=shown).to_wire())
 

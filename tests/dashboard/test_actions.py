@@ -157,11 +157,11 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     question = pages.words("/bulk?action=pause&status=ACTIVE")
     assert f"<h1>Pause {concerned} tasks?</h1>" in question
     ending = numbers["active"]
-    assert re.search(rf"With an end: {ending} tasks?, without those", question)
+    assert f"With an end: {ending} task" in question
     ends = find_action(pages.post("admin", "/bulk", {**read_hidden(question), "pauseUntil": "2040-01-01T09:00"}))
     pages.sim.advance(MINUTE)
-    assert re.search(rf"Changed {ending} tasks?", pages.text(f"/actions/{ends}"))
-    find_action(start(pages, "admin", f"action=resume&pauseId={ends}"))
+    assert f"Changed {ending} task" in pages.text(f"/actions/{ends}")
+    start(pages, "admin", f"action=resume&pauseId={ends}")
     pages.sim.advance(MINUTE)
 
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
@@ -297,7 +297,7 @@ def test_what_failed_is_listed_with_its_reason_and_tried_again(
 def test_retrying_ends_on_a_page_that_leads_to_the_runs(pages: Pages, create: Create, chosen: str) -> None:
     """It says how many it has tried again, and not that they are done: they may fail once more, as all of these do.
 
-    A paused task is neither in the question nor refused.
+    Neither a paused task nor a run that is open again is in the question, or refused.
     """
     tasks = [create(handler="breaks", schedule="in 1 minute") for _ in range(3)]
     paused = create(handler="breaks", schedule="every hour")
@@ -306,11 +306,12 @@ def test_retrying_ends_on_a_page_that_leads_to_the_runs(pages: Pages, create: Cr
     runs = [f"{task.id}/{pages.sim.executions(task.id)[0].id}" for task in tasks]
     picked = "&".join(f"pick={each}" for each in runs)
     if chosen == "tasks":
-        assert "<h1>Retry 3 tasks?</h1>" in pages.read("/bulk?action=retryFailed&handler=breaks", "ada")
+        pages.sim.app.retry(tasks[0].id)
+        assert "<h1>Retry 2 tasks?</h1>" in pages.read("/bulk?action=retryFailed&handler=breaks", "ada")
         action = find_action(start(pages, "ada", "action=retryFailed&handler=breaks"))
         pages.sim.advance(MINUTE)
         page = pages.text(f"/actions/{action}", "ada")
-        assert "Tried again 3 tasks" in page
+        assert "Tried again 2 tasks" in page
         assert "Refused 0 tasks" in page
         return
     question = pages.read(f"/retry?{'handler=breaks' if chosen == 'handler' else picked}", "ada")

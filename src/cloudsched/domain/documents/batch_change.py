@@ -74,10 +74,12 @@ _MEANINGS: Final = complete_table(
     {
         BatchAction.PAUSE: "They stay paused until you resume them, and you can restore exactly these. So does what a "
         "budget or a time holds. With an end they go on by themselves, and what is paused already stays as it is. "
-        + DELIVERIES_GO_ON,
+        "A task whose only run is before that end is refused. " + DELIVERIES_GO_ON,
         BatchAction.RESUME: "They go on with their next run. Those that are restored keep an earlier pause of their "
-        "own. What came due during a pause by hand is skipped. A budget that is used up pauses them again.",
-        BatchAction.CANCEL: "They never run again. Their records are kept. This cannot be undone.",
+        "own. Occurrences during a pause by hand are skipped. A budget that is used up refuses them, or pauses them "
+        "again.",
+        BatchAction.CANCEL: "They run no more, unless one gets a new schedule. Their records are kept. You cannot take "
+        "that back.",
         BatchAction.RETRY_FAILED: "The last run of each gets one more attempt, if it failed. "
         + _OF_RETRIES
         + "Paused and cancelled tasks are left alone.",
@@ -228,5 +230,6 @@ def may_retry(task: Task) -> bool:
 
 
 def _has_failed(task: Task) -> bool:
-    """Return whether a task may be retried, and its last occurrence failed or timed out as far as it says itself."""
-    return may_retry(task) and (task.consecutive_failures > 0 or task.outcome in FAILURE_STATUSES)
+    """Return whether a task may be retried, and its last run failed as far as it says itself, and is not open again."""
+    has_failed = task.consecutive_failures > 0 or task.outcome in FAILURE_STATUSES
+    return has_failed and may_retry(task) and task.find_run(task.last_execution_id or "") is None

@@ -269,7 +269,7 @@ class _TaskPage(_Page[Task]):
         """Return the execution to retry: it failed before the change was asked for, and not again since."""
         self._check(task)
         execution_id = task.last_execution_id or task.outcome_execution_id
-        if execution_id is None or task.find_run(execution_id):
+        if execution_id is None:
             raise Skip
         execution = self.store.load_execution(task.id, execution_id)
         if execution is None or execution.status not in FAILURE_STATUSES:

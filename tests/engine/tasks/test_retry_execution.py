@@ -169,6 +169,7 @@ STEPS = st.lists(
 @given(steps=STEPS, pauses=st.booleans())
 @example(steps=[("hour", 0, False), ("hour", 0, True), ("hour", 0, False), ("retry", 0, True)], pauses=False)
 @example(steps=[("hour", 0, False), ("hour", 0, True), ("retry", 0, False), ("retry", 0, False)], pauses=True)
+@example(steps=[("hour", 0, False), ("hour", 0, False), ("hour", 0, False), ("retry", 0, True)], pauses=False)
 def test_the_run_that_was_due_last_says_how_a_task_is(steps: list[tuple[str, int, bool]], *, pauses: bool) -> None:
     """Whatever is retried, triggered and backfilled in whichever order; and no vain retry of an old run pauses it."""
     app, succeeds = App(Settings()), False
@@ -201,6 +202,8 @@ def test_the_run_that_was_due_last_says_how_a_task_is(steps: list[tuple[str, int
             latest = max(ran, key=lambda each: each.scheduled_for, default=None)
             is_failing = latest is not None and latest.status == "FAILED"
             assert (after.consecutive_failures > 0) is is_failing, (kind, number, succeeds)
+            mended = {attempt.finished_at for each in ran if each.status == "SUCCEEDED" for attempt in each.attempts}
+            assert after.failing_since not in mended, "it dates a failure that a retry has made good"
             assert latest is None or after.last_execution_id == latest.id
             due = [each for each in ran if each.trigger == "SCHEDULE"]
             assert after.outcome == (max(due, key=lambda each: each.scheduled_for).status if due else None)

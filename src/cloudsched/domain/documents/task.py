@@ -454,7 +454,8 @@ class PublicTask(Document, TaskSpec):
     """The number of occurrences in a row that have failed, up to the one that was due last, without those of which a
     retry by hand has succeeded."""
     failing_since: Instant | None = None
-    """The time at which the first of these failed, or None if the last one has not."""
+    """The time at which the first of these failed, or was due once a retry by hand of one before it has succeeded.
+    None if the last one has not failed."""
     last_execution_id: str | None = None
     """The execution that was due last, of those that have ended. A retry of an earlier one does not take its
     place."""

@@ -86,6 +86,10 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
         last |= {"consecutive_failures": failures, "failing_since": since, "latest_run_at": run.scheduled_for}
     elif status is ExecutionStatus.SUCCEEDED and _has_failed_before(task, run):
         last["consecutive_failures"] = max(1, task.consecutive_failures - 1)
+        if task.failing_since in {run.scheduled_for, *(each.finished_at for each in run.attempts)}:
+            is_alone = last["consecutive_failures"] == 1  # the one that was due last
+            following = None if is_alone else task.schedule.next_after(run.scheduled_for)
+            last["failing_since"] = min(filter(None, [following, task.latest_run_at]), default=task.failing_since)
     is_failing = last.get("failing_since", task.failing_since)
     if task.failure_told_at is not None and status is ExecutionStatus.SUCCEEDED and not is_failing:
         last["failure_told_at"] = None

@@ -12,6 +12,7 @@ from cloudsched import App, Cancel, Context, Done, Execution, Fail, Schedule, Se
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+from cloudsched.domain.transitions.notices import explain_untold
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import change_person
 from cloudsched.people.wiring import PeopleWiring
@@ -120,15 +121,17 @@ def test_a_silent_success_says_that_it_works_again_and_no_more(sim: Simulation) 
 
 @pytest.mark.parametrize(("tells", "count"), [("each", 5), ("first", 1), ("never", 0)])
 def test_how_many_are_told_is_the_tasks_to_say(sim: Simulation, tells: str, count: int) -> None:
-    """Each, the first, or none; a row that was told is ended in words."""
+    """Each, the first, or none; a row that was told is ended in words. Why a later one was not told is known."""
     does["work"] = breaks
-    make(sim, schedule=daily(sim), delivery_channels=["EMAIL"], tell_failures=tells)
+    task = make(sim, schedule=daily(sim), delivery_channels=["EMAIL"], tell_failures=tells)
     sim.advance(5 * DAY)
     does["work"] = lambda _: None
     sim.advance(2 * DAY)
     expected = ["Failed: Plants"] * count + ["Works again: Plants"] * bool(count)
     assert [each.title for each in sim.sent("EMAIL")] == expected
     assert sorted(read_inbox(sim)) == expected
+    untold = str(explain_untold(app.get(task.id), sim.executions(task.id)[1]))
+    assert (f"its tellFailures is {tells.upper()}" in untold) is (tells != "each")
 
 
 def fail_by_exception(sim: Simulation) -> Task:

@@ -132,6 +132,8 @@ def explain_untold(task: Task, record: Execution) -> str | None:
     is_later = told_at is not None and record.finished_at is not None and told_at < record.finished_at
     if told_at is not None and is_later and task.tell_failures is TellFailures.FIRST:
         return f"Its owner was told {say_instant(task, told_at)} that it fails, and not of each failure since."
+    if task.tell_failures is TellFailures.FIRST:
+        return "Its owner is told of the first of failures in a row, and not of each: its tellFailures is FIRST."
     return "No message about it has arrived."
 
 

@@ -113,6 +113,11 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
 
     undone = find_action(start(pages, "admin", f"action=resume&pauseId={action}"))
     pages.sim.advance(MINUTE)
+    some = find_action(start(pages, "admin", "action=pause&handler=work"))
+    pages.sim.advance(MINUTE)
+    assert f"pauseId={some}" in pages.read("/"), "whichever they are"
+    start(pages, "admin", f"action=resume&pauseId={some}")
+    pages.sim.advance(MINUTE)
     assert pages.sim.app.get(before.id).status == "PAUSED"
     assert "Restore 2" not in pages.read(f"/actions/{undone}")
     for path in (f"/actions/{action}", "/", "/tasks"):

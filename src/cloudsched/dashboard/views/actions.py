@@ -175,13 +175,13 @@ def _list_again(payload: Json, refusals: list[Json]) -> list[tuple[str, str]]:
 
 
 def fetch_notes(api: Api, visit: Visit) -> list[Json]:
-    """Ask the API for the latest actions that are under way, or have paused everything and were not taken back."""
+    """Ask the API for the latest actions that are under way, or have paused many tasks and were not taken back."""
     latest = _fetch_latest(api, pageSize=_LOOKED_AT)["tasks"]
     taken_back = {_find_chosen(each).get("pauseId") for each in latest if each["status"] != TaskStatus.CANCELLED}
     found: list[Json] = []
     for each in map(_build_action, latest):
         changed = each["outcome"].get("changed")
-        stops = changed and _stops_everything(each["payload"], visit)
+        stops = changed and _pauses_many(each["payload"], visit)
         if each["status"] == TaskStatus.ACTIVE:
             said = each["state"].word.lower()
             if changed:
@@ -193,10 +193,8 @@ def fetch_notes(api: Api, visit: Visit) -> list[Json]:
     return found[:_OFFERED]
 
 
-def _stops_everything(payload: Json, visit: Visit) -> bool:
-    """Return whether an action has paused all active tasks, of everybody or of an owner, and has not ended yet."""
-    chosen = payload.get("filter", {})
+def _pauses_many(payload: Json, visit: Visit) -> bool:
+    """Return whether an action has paused more than one task, and that has not ended yet."""
     end = find_instant(payload, "until")
     is_pause = payload.get("action") == BatchAction.PAUSE and (end is None or end > visit.now)
-    is_all = chosen.get("status") == TaskStatus.ACTIVE and chosen.keys() <= {"status", "owner"}
-    return is_pause and is_all and payload["outcome"]["changed"]["value"] > 0
+    return is_pause and payload["outcome"]["changed"]["value"] > 1

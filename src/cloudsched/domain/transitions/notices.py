@@ -128,13 +128,14 @@ def explain_untold(task: Task, record: Execution) -> str | None:
         return "The task tells of no failures: its tellFailures is NEVER."
     if not has_inbox(task) and not task.delivery_channels:
         return "The task names no channel, and nobody reads the inbox of its owner."
+    if task.tell_failures is TellFailures.EACH:
+        return "No message about it has arrived."
     told_at = task.failure_told_at
-    is_later = told_at is not None and record.finished_at is not None and told_at < record.finished_at
-    if told_at is not None and is_later and task.tell_failures is TellFailures.FIRST:
-        return f"Its owner was told {say_instant(task, told_at)} that it fails, and not of each failure since."
-    if task.tell_failures is TellFailures.FIRST:
-        return "Its owner is told of the first of failures in a row, and not of each: its tellFailures is FIRST."
-    return "No message about it has arrived."
+    if told_at is not None and record.finished_at is not None and told_at < record.finished_at:
+        since = f"was told {say_instant(task, told_at)} that it fails, and not of each failure since"
+    else:
+        since = "is told of the first of failures in a row, and not of each"
+    return f"Its owner {since}: its tellFailures is FIRST."
 
 
 def has_inbox(task: Task) -> bool:

@@ -133,6 +133,13 @@ def test_what_a_run_took_is_the_time_of_its_attempts(pages: Pages) -> None:
 def test_a_long_error_is_its_first_line_until_it_is_opened(pages: Pages) -> None:
     """The page of the run has the whole, and its traceback, folded; the task and a comparison do not."""
     _, path = start(pages, "weak")
+    pages.sim.app.pause("weak")
+    for seconds in (0, 90):
+        pages.sim.advance(seconds * SECOND)
+        page = pages.words(path)
+        assert "It waits until its task is resumed" in page
+        assert ("<dt>Due</dt>" in page) == (not seconds), "what is past is no plan"
+    pages.sim.app.resume("weak")
     pages.sim.advance(HOUR)
     page = pages.words(path)
     assert "the end" in page

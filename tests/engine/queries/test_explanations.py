@@ -41,6 +41,9 @@ def test_each_reason_is_found_where_it_holds(scene: Scene, reason: Reason) -> No
         happen, words = SCENARIOS[reason]
         happen(scene)
         assert words in scene.find(reason).sentence
+        if reason in {Reason.RETRYING, Reason.PUT_OFF, Reason.SUSPENDED}:
+            scene.app.pause("t")
+            assert "or when its task is resumed" in scene.find(reason).sentence
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,20 @@ def _explain_time(evidence: Evidence, run: Run) -> _Found:
             sentence += " It was lost with its process, and waits while another such run is running."
         return Reason.DUE, sentence, run.due_at
     if run.attempts and run.attempts[-1].number == run.attempt - 1:
-        return Reason.RETRYING, _explain_retry(task, run), run.due_at
+        return Reason.RETRYING, _explain_retry(evidence, run), run.due_at
     if run.started_at is not None:
         sentence = f"Attempt {run.attempt} was put off by its handler or its worker, and starts "
-        return Reason.PUT_OFF, f"{sentence}{say_instant(task, run.due_at)}.", run.due_at
-    return Reason.SCHEDULED, f"{_name(task, run)} starts {say_instant(task, run.due_at)}.", run.due_at
+        return Reason.PUT_OFF, f"{sentence}{_say_start(evidence, run)}.", run.due_at
+    return Reason.SCHEDULED, f"{_name(task, run)} starts {_say_start(evidence, run)}.", run.due_at
+
+
+def _say_start(evidence: Evidence, run: Run) -> str:
+    """Return when a run begins or goes on, which a pause may put off."""
+    at = say_instant(evidence.task, run.due_at)
+    for what, is_paused in (("task", evidence.task.status is TaskStatus.PAUSED), ("queue", evidence.is_queue_paused)):
+        if is_paused:
+            return f"{at}, or when its {what} is resumed, if that is later"
+    return at
 
 
 def _name(task: Task, run: Run) -> str:
@@ -153,13 +162,13 @@ def _explain_offer(evidence: Evidence, run: Run) -> str:
     return f"It waits for a {needed}, since {since}; {rest}."
 
 
-def _explain_retry(task: Task, run: Run) -> str:
-    sentence = f"Attempt {run.attempt} starts {say_instant(task, run.due_at)}."
+def _explain_retry(evidence: Evidence, run: Run) -> str:
+    sentence = f"Attempt {run.attempt} starts {_say_start(evidence, run)}."
     failure = f"{sentence}{_say_last_attempt(run)}"
     last = run.attempts[-1] if run.attempts else None
     if last is None or last.error is None or last.error.type != UnknownHandler.__name__:
         return failure
-    final = run.uncounted_attempts + task.retry.max_retries + 1
+    final = run.uncounted_attempts + evidence.task.retry.max_retries + 1
     return f"{failure} Deploy code that has this handler: attempt {final} is the last one."
 
 
@@ -218,7 +227,7 @@ def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
         return Reason.SLEEPING, f"Its handler sleeps until {until}.", run.due_at
     if not reason[:1].islower():
         reason = f"was interrupted ({reason})"
-    return Reason.SUSPENDED, f"Its handler {reason}, and goes on at {until}.", run.due_at
+    return Reason.SUSPENDED, f"Its handler {reason}, and goes on {_say_start(evidence, run)}.", run.due_at
 
 
 _HELD: Final = Finding(

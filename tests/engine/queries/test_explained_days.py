@@ -39,7 +39,7 @@ def reasons(found: Explanation) -> list[Reason]:
 
 
 def test_a_holiday_is_named_before_and_after_it(scene: Scene) -> None:
-    """Before it by the schedule, after it by the record, which says the same; each said once."""
+    """Before it by the schedule, after it by the record, which says the same; each said once. So is one that moves."""
     first = (START + DAY).date()
     with scene.sim:
         CalendarsWiring.of(scene.app.container).calendars.put(
@@ -48,6 +48,15 @@ def test_a_holiday_is_named_before_and_after_it(scene: Scene) -> None:
         daily = {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "Europe/Paris", "calendars": [{"id": "de"}]}
         scene.create(schedule=Schedule.model_validate(daily))
         friday = datetime(first.year, first.month, first.day, 12, tzinfo=UTC)
+        scene.asked_at = friday
+        for on in ("AFTER", "BEFORE"):
+            moved = {
+                "rrule": "FREQ=WEEKLY;BYHOUR=9",
+                "dtstart": f"{first}T09:00:00",
+                "calendars": [{"id": "de", "on": on}],
+            }
+            scene.create(on, schedule=Schedule.model_validate(moved))
+            assert "at 09:00 (UTC) is moved to another day: Good Friday (de)." in scene.explain(on).summary
         for _ in range(2):
             found = ask(scene, friday)
             assert reasons(found).count(Reason.ADJUSTED) == 1

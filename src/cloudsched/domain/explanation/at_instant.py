@@ -396,8 +396,8 @@ def _explain_nothing_due(question: _Question, following: datetime | None) -> Fin
     named = f" ({words})" if len(words) <= _LONGEST else ""
     sentence = f"Its schedule{named} has no occurrence on {say_day(question.at.astimezone(zone))} ({zone})"
     if (left_out := _find_left_out(question)) is not None:
-        due = say_instant(question.task, left_out)
-        sentence = f"What would be due {due} is left out by an exception of its schedule"
+        due, why = left_out
+        sentence = f"What would be due {say_instant(question.task, due)} is {why}"
     if following is None:
         sentence += ", nor any later one." if left_out is None else ". There is no later one."
     else:
@@ -405,13 +405,20 @@ def _explain_nothing_due(question: _Question, following: datetime | None) -> Fin
     return Finding(reason=Reason.NOT_DUE, sentence=sentence, at=following)
 
 
-def _find_left_out(question: _Question) -> datetime | None:
-    """Return what would be due on the day if its schedule had no exceptions."""
+def _find_left_out(question: _Question) -> tuple[datetime, str] | None:
+    """Return what would be due on the day without the exceptions or calendars of its schedule, and what those do."""
     schedule = question.task.schedule
-    if not schedule.exdates:
-        return None
-    found = _next_from(schedule.copy_unchecked(exdates=()), question.day.start)
-    return found if found is not None and question.day.has(found) else None
+    begins = max(question.day.start, question.task.created_at)
+    for plainly, effect in (
+        ({"exdates": ()}, "left out by an exception of its schedule"),
+        (schedule.no_adjustments, "moved to another day{}"),
+    ):
+        plain = schedule.copy_unchecked(**plainly)
+        found = None if plain == schedule else _next_from(plain, begins)
+        if found is not None and question.day.has(found):
+            note = schedule.adjustment_note(found) or ""
+            return found, effect.format(note.removeprefix("Left out").rstrip("."))
+    return None
 
 
 def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:

@@ -504,8 +504,8 @@ class Execution(Document):
     def took(self, now: datetime) -> timedelta | None:
         """Return the time of its attempts, up to now if it is open. None if nothing was run.
 
-        What a handler sleeps or waits for is a part of its attempt. What passes between attempts is not: the wait for
-        a retry, a paused task or queue, or a retry by hand.
+        What a handler sleeps or waits for is a part of its attempt, and so is a pause meanwhile. What passes between
+        attempts is not: the wait for a retry, a paused task or queue, or a retry by hand.
         """
         if self.started_at is None:
             return None

@@ -61,6 +61,15 @@ def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
         assert f"It sleeps until {end.astimezone(ZoneInfo(zone)):%a %d %b %Y %H:%M %z}." in read(pages, each)
 
 
+def test_no_next_run_of_a_list_is_past(pages: Pages) -> None:
+    """An occurrence that the open run holds back is perhaps skipped."""
+    hourly = Schedule.every(HOUR, start=pages.sim.now + MINUTE)
+    pages.sim.app.create(id="naps", owner="ada", title="T", handler="naps", schedule=hourly)
+    for hours, is_held in ((1, False), (2, True)):
+        pages.sim.advance(hours * HOUR)
+        assert ('<span class="sub">after its open run</span>' in pages.words("/tasks")) == is_held
+
+
 def test_nothing_of_a_run_that_has_ended_waits(pages: Pages) -> None:
     """A cancelled sleep ended with its run, for the page and the API, and a retry sleeps on, in its own time."""
     run, path = start(pages, "naps")

@@ -13,7 +13,8 @@ from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.charts import draw_runs, write_runs
 from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.status import say_halts, show_status
+from cloudsched.dashboard.status import OPEN, say_halts, show_status
+from cloudsched.dashboard.times import find_instant
 from cloudsched.dashboard.views.actions import fetch_notes
 from cloudsched.dashboard.words import add_counts, only_if, read_count, write_count
 from cloudsched.domain.documents.batch_change import BatchAction
@@ -94,14 +95,19 @@ def _list_changes(asked: Json) -> list[tuple[str, str]]:
 
 def _build_task(task: Json, visit: Visit) -> Json:
     recent = task.get("recentStatuses", ())
+    at = find_instant(task, "nextExecutionTime")
+    never = "no next run" if task["status"] == TaskStatus.ACTIVE else show_status(task["status"]).word.lower()
+    if at is not None and at <= visit.now and OPEN & {*recent}:
+        at, never = None, "after its open run"
     return {
         **task,
+        "nextExecutionTime": at,
         "note": _write_note(task),
         "isBad": bool(task.get("consecutiveFailures")),
         "words": describe_schedule(task["schedule"], visit.now),
         "recent": draw_runs(recent),
         "recentWords": write_runs(recent),
-        "whyNever": "no next run" if task["status"] == TaskStatus.ACTIVE else show_status(task["status"]).word.lower(),
+        "whyNever": never,
     }
 
 

@@ -37,7 +37,8 @@ def _processing_deadline(task: Task, run: Run) -> datetime | None:
     """Return when a run that is not in progress must be processed; None if it may wait for a worker for ever."""
     if run.waiting_for is not WaitingFor.WORKER:
         return run.due_at
-    return run.due_at + task.expiration if task.expiration and run.started_at is None else None
+    startable = max(run.due_at, task.status_changed_at)  # a pause held it until then
+    return startable + task.expiration if task.expiration and run.started_at is None else None
 
 
 def find_broken_change(before: Task, after: Task, executions: Sequence[Execution]) -> Iterator[str]:

@@ -61,7 +61,7 @@ def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
     """Send deliveries again, or mark a message as read."""
     owner, said = texts.get("owner", ""), "read"
     if unsent := texts.get("delivery", "").split():
-        said = "resent" if len(unsent) == 1 else "all-resent"
+        said = "resent"
         body = {"address": texts["address"]} if texts.get("address") else {}
         for each in unsent:
             path = _name_path("deliveries", each.partition("/")[0])

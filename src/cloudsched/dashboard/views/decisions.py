@@ -118,12 +118,5 @@ def build(answer: Json, visit: Visit) -> Json:
     rows = sorted(
         filter(None, found), key=lambda each: (each["until"] is None, parse_instant(each["until"] or each["since"]))
     )
-    paused = {each["task_id"]: each["is_paused"] for each in rows}
-    return {
-        **answer,
-        "title": "Decisions",
-        "rows": rows,
-        "count": {"value": len(paused), "atLeast": answer["isCut"]},
-        "paused": sum(paused.values()),
-        "filters": show_filters(visit, (OWNER,)),
-    }
+    count = {"value": len({each["task_id"] for each in rows}), "atLeast": answer["isCut"]}
+    return {**answer, "title": "Decisions", "rows": rows, "count": count, "filters": show_filters(visit, (OWNER,))}

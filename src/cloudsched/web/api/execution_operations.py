@@ -93,7 +93,7 @@ def list_executions(call: ApiCall, query: bodies.TaskExecutionsQuery) -> Respons
     response_schema="OccurrencePage",
 )
 def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Response:
-    """List the upcoming occurrences of all tasks, the soonest first.
+    """List the upcoming occurrences of all tasks that are `ACTIVE`, the soonest first.
 
     They are those that have not been claimed yet, without jitter. On Firestore, each request reads at most 1000 tasks
     that are due next from its start on and before `until`, 1000 that are due before its start, and 4 MB.

@@ -211,8 +211,13 @@ def test_the_longest_texts_break_no_list(tour: Visitor, site: Site) -> None:
     for path in (f"tasks?owner={owner}&label={label}", f"runs?owner={owner}", f"search?q={'T' * 200}"):
         page = tour.go(path)
         check(page)
-        page.set_viewport_size({"width": 1440, "height": 900})
-        assert page.evaluate(BEYOND) == []
+        for width in (700, 768, 900, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate(BEYOND) == []
+            cut = page.locator(".num small").evaluate_all(
+                "all => all.filter(each => each.scrollWidth > each.clientWidth)"
+            )
+            assert not cut, f"a date is cut at {width} px"
         page.set_viewport_size({"width": 360, "height": 900})
         heights = page.locator("table.list tbody tr").evaluate_all("all => all.map(each => each.offsetHeight)")
         assert len(heights) > 1

@@ -43,7 +43,7 @@ def test_each_reason_is_found_where_it_holds(scene: Scene, reason: Reason) -> No
         assert words in scene.find(reason).sentence
         if reason in {Reason.RETRYING, Reason.PUT_OFF, Reason.SUSPENDED}:
             scene.app.pause("t")
-            assert "or when its task is resumed" in scene.find(reason).sentence
+            assert "or when the pause ends" in scene.find(reason).sentence
 
 
 @pytest.mark.parametrize(

@@ -408,17 +408,14 @@ def _explain_nothing_due(question: _Question, following: datetime | None) -> Fin
 def _find_left_out(question: _Question) -> tuple[datetime, str] | None:
     """Return what would be due on the day without the exceptions or calendars of its schedule, and what those do."""
     schedule = question.task.schedule
-    begins = max(question.day.start, question.task.created_at)
-    for plainly, effect in (
-        ({"exdates": ()}, "left out by an exception of its schedule"),
-        (schedule.no_adjustments, "moved to another day{}"),
-    ):
-        plain = schedule.copy_unchecked(**plainly)
-        found = None if plain == schedule else _next_from(plain, begins)
-        if found is not None and question.day.has(found):
-            note = schedule.adjustment_note(found) or ""
-            return found, effect.format(note.removeprefix("Left out").rstrip("."))
-    return None
+    plain = schedule.copy_unchecked(exdates=(), **schedule.no_adjustments)
+    found = None if plain == schedule else _next_from(plain, max(question.day.start, question.task.created_at))
+    if found is None or not question.day.has(found):
+        return None
+    note = schedule.adjustment_note(found) or ""
+    if schedule.exdates and not note:
+        return found, "left out by an exception of its schedule"
+    return found, f"moved to another day{note.removeprefix('Left out').rstrip('.')}"
 
 
 def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:

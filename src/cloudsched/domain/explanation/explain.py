@@ -108,9 +108,8 @@ def _explain_time(evidence: Evidence, run: Run) -> _Found:
 def _say_start(evidence: Evidence, run: Run) -> str:
     """Return when a run begins or goes on, which a pause may put off."""
     at = say_instant(evidence.task, run.due_at)
-    for what, is_paused in (("task", evidence.task.status is TaskStatus.PAUSED), ("queue", evidence.is_queue_paused)):
-        if is_paused:
-            return f"{at}, or when its {what} is resumed, if that is later"
+    if evidence.task.status is TaskStatus.PAUSED or evidence.is_queue_paused:
+        at += ", or when the pause ends, if that is later"
     return at
 
 

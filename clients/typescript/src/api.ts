@@ -1010,7 +1010,7 @@ export interface FailedTask {
   runCount: number;
   /** The number of occurrences in a row that have failed, up to the one that was due last, without those of which a retry by hand has succeeded. */
   consecutiveFailures: number;
-  /** The time at which the first of these failed, or None if the last one has not. */
+  /** The time at which the first of these failed, or was due once a retry by hand of one before it has succeeded. None if the last one has not failed. */
   failingSince?: string;
   /** The execution that was due last, of those that have ended. A retry of an earlier one does not take its place. */
   lastExecutionId?: string;
@@ -2081,7 +2081,7 @@ export interface ReportedTask {
   runCount: number;
   /** The number of occurrences in a row that have failed, up to the one that was due last, without those of which a retry by hand has succeeded. */
   consecutiveFailures: number;
-  /** The time at which the first of these failed, or None if the last one has not. */
+  /** The time at which the first of these failed, or was due once a retry by hand of one before it has succeeded. None if the last one has not failed. */
   failingSince?: string;
   /** The execution that was due last, of those that have ended. A retry of an earlier one does not take its place. */
   lastExecutionId?: string;
@@ -2633,7 +2633,7 @@ export interface Task {
   runCount: number;
   /** The number of occurrences in a row that have failed, up to the one that was due last, without those of which a retry by hand has succeeded. */
   consecutiveFailures: number;
-  /** The time at which the first of these failed, or None if the last one has not. */
+  /** The time at which the first of these failed, or was due once a retry by hand of one before it has succeeded. None if the last one has not failed. */
   failingSince?: string;
   /** The execution that was due last, of those that have ended. A retry of an earlier one does not take its place. */
   lastExecutionId?: string;
@@ -3113,7 +3113,7 @@ export interface ListExecutionsQuery {
   until?: string;
 }
 
-/** List the upcoming occurrences of all tasks, the soonest first. */
+/** List the upcoming occurrences of all tasks that are `ACTIVE`, the soonest first. */
 export interface ListOccurrencesQuery {
   /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;

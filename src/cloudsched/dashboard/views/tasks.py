@@ -95,9 +95,9 @@ def _list_changes(asked: Json) -> list[tuple[str, str]]:
 
 def _build_task(task: Json, visit: Visit) -> Json:
     recent = task.get("recentStatuses", ())
-    at = find_instant(task, "nextExecutionTime")
     never = "no next run" if task["status"] == TaskStatus.ACTIVE else show_status(task["status"]).word.lower()
-    if at is not None and at <= visit.now and OPEN & {*recent}:
+    at = find_instant(task, "nextExecutionTime")
+    if at and at <= visit.now and OPEN & {*recent}:
         at, never = None, "after its open run"
     return {
         **task,

@@ -137,8 +137,8 @@ def continue_or_complete(task: Task, now: datetime) -> Task:
         status, message = _FINAL_STATUS_BY_OUTCOME[task.outcome]
         return with_changes(task, now, status=status, message=message)
     message = "Its schedule has ended."
-    if task.max_runs is not None and task.run_count >= task.max_runs:
-        message = f"It has reached its maxRuns of {task.max_runs:,}."
+    if task.max_runs and task.run_count >= task.max_runs:
+        message = f"It has reached its maxRuns of {task.max_runs}."
     elif task.until is not None:
         message = f"Its schedule has no later occurrence up to its until, {name_instant(task, task.until)}."
     return with_changes(task, now, status=_S.COMPLETED, message=message)

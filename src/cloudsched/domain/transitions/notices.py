@@ -132,10 +132,10 @@ def explain_untold(task: Task, record: Execution) -> str | None:
         return "No message about it has arrived."
     told_at = task.failure_told_at
     if told_at is not None and record.finished_at is not None and told_at < record.finished_at:
-        since = f"was told {say_instant(task, told_at)} that it fails, and not of each failure since"
+        how = f"was told {say_instant(task, told_at)} that it fails, and not of each failure since"
     else:
-        since = "is told of the first of failures in a row, and not of each"
-    return f"Its owner {since}: its tellFailures is FIRST."
+        how = "is told of the first of failures in a row, and not of each"
+    return f"Its owner {how}: its tellFailures is FIRST."
 
 
 def has_inbox(task: Task) -> bool:

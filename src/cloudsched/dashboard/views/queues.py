@@ -47,7 +47,7 @@ def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the page of queues shows: first what is paused, then what waits."""
-    held = {each["subject"]: each["detail"] for each in answer["needs"] if each["cause"] == NeedCause.QUEUE_PAUSED}
+    held = {each.get("subject"): each["detail"] for each in answer["needs"] if each["cause"] == NeedCause.QUEUE_PAUSED}
     rows = [_build_dispatch(each, held.get(each["queue"], ""), visit) for each in answer["dispatch"]]
     rows.sort(key=lambda row: not row["isPaused"])
     paused = sum(row["isPaused"] for row in rows)
@@ -64,7 +64,6 @@ def build(answer: Json, visit: Visit) -> Json:
 
 def _build_dispatch(queue: Json, held: str, visit: Visit) -> Json:
     carried = " and ".join(queue.get("priorities", ())).lower()
-    by = only_if(queue.get("pausedAt"), f"by {say_subject(queue.get('pausedBy', ''))}")
     verbs = {"RUNNING": "Pause", "PAUSED": "Resume"} if visit.may_change else {}
     return {
         "queue": queue["queue"],
@@ -72,7 +71,7 @@ def _build_dispatch(queue: Json, held: str, visit: Visit) -> Json:
         "href": "",
         "note": f"of Cloud Tasks{only_if(carried, f', priority {carried}')}",
         "state": queue["state"].capitalize(),
-        "more": by,
+        "more": only_if(queue.get("pausedAt"), f"by {say_subject(queue.get('pausedBy', ''))}"),
         "waiting": f"{held} {write_count(queue['depth'], 'dispatch', 'dispatches')}, with those to come",
         "since": queue.get("pausedAt"),
         "verb": verbs.get(queue["state"]),

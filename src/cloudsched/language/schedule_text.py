@@ -183,7 +183,8 @@ def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) 
             schedules = [cast("dict[str, Any]", each["schedule"]) for each in error.readings]
             times = [time for each in schedules for time in each.get("rdates", ())]
             problem = f"can mean {', or '.join(times)}" if times else f"has several meanings: {text[:MAX_SHOWN]!r}"
-            raise InvalidInput("to", problem.replace("T", " at "), "Name the day by its date.") from None
+            hint = "Write a time as 05:00 or 5 pm, and a day by its date."
+            raise InvalidInput("to", problem.replace("T", " at "), hint) from None
         except InvalidSchedule:
             continue
         if moved.rules and moved.rdates:

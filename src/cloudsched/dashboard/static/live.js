@@ -129,8 +129,9 @@ export async function submit(form, button) {
     await looking; // what it has asked for is older than this
     const here = new URL(address()).pathname;
     const isHere = new URL(response.url).pathname === here;
-    const isAboutThis = new URL(form.action).pathname.startsWith(`${here}/verbs/`); // which is gone if this is left
-    if (response.ok && !isHere && isAboutThis) {
+    const { pathname, search } = new URL(form.action); // a search names the one run that was moved
+    const isAboutThis = pathname.startsWith(`${here}/verbs/`); // which is gone if this is left
+    if (response.ok && isAboutThis && (search || !isHere)) {
       location.assign(response.url);
       return;
     }

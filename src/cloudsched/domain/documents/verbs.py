@@ -345,7 +345,7 @@ All others stay. Words are read in the task's time zone, beside the occurrence: 
                 arguments=("occurrence", "to..."),
                 examples=("ID next tomorrow at 10:00", "ID 2027-01-04T09:00:00Z 17:00"),
             ),
-            done="The next run has been moved. The history below has both times, and you can take it back there.",
+            done="The run has been moved. The history below has both times, and you can take it back there.",
             button=Button("Move the next run", field="to", hint="17:00, Friday at 10:00, or an hour later"),
         ),
         Verb.BACKFILL: VerbTraits(

@@ -102,6 +102,7 @@ def test_equal_failures_are_one_row_with_their_number(pages: Pages, app: App, se
         assert row.count("/executions/") == wanted[kind]
         linked = pages.rows(f"/runs{html.unescape(address)}")
         assert wanted[kind] <= len(linked)
+        assert pages.read(f"/runs{html.unescape(address)}").count('name="pick"') == len(linked), "one tick for several"
         retried = re.search(r'href="[^"]*/(retry\?[^"]+)"', row)
         assert retried
         assert f"Retry {len(linked)} runs?" in pages.words("/" + html.unescape(retried[1]))

@@ -32,8 +32,6 @@ PICK: Final = "pick"
 """The field that names executions one by one, each as ``task/execution``."""
 PARAMETERS: Final = ("action", *_ALONE, *TASK_FILTERS, "category", "search")
 RETRY_PARAMETERS: Final = (PICK, "all", "only", *RETRY_FILTERS)
-_FAR: Final = "9998-01-01T00:00:00Z"
-"""An end of a pause that no clock has reached: any end concerns the same tasks."""
 _OF_FORM: Final = ("count", "typed", "key", "pauseUntil")
 
 
@@ -94,8 +92,6 @@ def _preview(api: Api, chosen: Mapping[str, str], action: str | None = None) -> 
         pairs = [each.partition("/") for each in wanted.pop(PICK).split()]
         wanted["ids"] = [{"taskId": task, "executionId": execution} for task, _, execution in pairs]
     found = api.post(path, {**content, "dryRun": True})
-    if action == BatchAction.PAUSE:
-        found["ending"] = api.post(path, {**content, "dryRun": True, "until": _FAR})["count"]
     return {**found, "action": action, "chosen": chosen, "path": path, "content": content, "key": uuid.uuid4().hex}
 
 
@@ -105,12 +101,15 @@ def _start(api: Api, visit: Visit, answer: Json, texts: Mapping[str, str]) -> Su
     answer |= {"key": read_key(texts) or answer["key"], "pauseUntil": until.value}
     try:
         if until.iso:
-            answer["content"]["until"] = until.iso
+            answer["content"]["until"] = until.iso  # what is paused already stays as it is
+            answer |= api.post(answer["path"], {**answer["content"], "dryRun": True})
         count = str(answer["count"]["value"])
         if "count" not in texts:  # a button elsewhere asks the question
             return Again(answer)
         if texts["count"] != count:
-            error = f"The number is {write_count(answer['count'], '', '')}now, not {texts['count']}. Nothing was done."
+            when = "with this end" if until.iso else "now"
+            number = write_count(answer["count"], "", "")
+            error = f"The number is {number}{when}, not {texts['count']}. Nothing was done."
             return Again({**answer, "error": error}, 412)
         if answer["action"] == BatchAction.DELETE and texts.get("typed", "").strip().replace(",", "") != count:
             return Again({**answer, "error": "Type the number of tasks to delete them. Nothing was done."}, 400)

@@ -6,7 +6,7 @@ import html
 import random
 import re
 from collections.abc import Callable, Sequence
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from tests.dashboard.conftest import read_hidden, visit
@@ -15,6 +15,7 @@ from tests.web.callers import DAY, HOUR, MINUTE
 from werkzeug.test import TestResponse
 
 from cloudsched import App, Context, Settings
+from cloudsched.dashboard.routes import DONE
 from cloudsched.dashboard.times import BLANK
 from cloudsched.dashboard.views.task import build_entry
 from cloudsched.domain.documents.audit_note import AuditNote
@@ -154,7 +155,6 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     before = {each.id: each.status for each in list_tasks(pages)}
     question = pages.words("/bulk?action=pause&status=ACTIVE")
     assert f"<h1>Pause {concerned} tasks?</h1>" in question
-    assert f"With an end: {numbers['active']} task" in question
 
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)
@@ -170,7 +170,12 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     assert f"Of these, {marked} tasks cannot be taken back here" in page
     assert {each.id: each.status for each in list_tasks(pages) if each.id in before} == before
 
-    ends = find_action(pages.post("admin", "/bulk", {**read_hidden(question), "pauseUntil": "2040-01-01T09:00"}))
+    end = {"pauseUntil": "2040-01-01T09:00"}
+    answer = pages.post("admin", "/bulk", {**read_hidden(question), **end})
+    assert f"The number is {numbers['active']} with this end, not {concerned}. Nothing was done." in answer.text
+    assert f"<h1>Pause {numbers['active']} task" in answer.text
+    assert f"{concerned} tasks" not in answer.text
+    ends = find_action(pages.post("admin", "/bulk", {**read_hidden(answer.text), **end}))
     pages.sim.advance(MINUTE)
     assert f"Changed {numbers['active']} task" in pages.text(f"/actions/{ends}")
 
@@ -366,7 +371,11 @@ def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
     page = pages.read(f"{path}{link}", "ada")
     assert "Move the run of " in page
     form = read_hidden(page[page.index("Move the run of ") :])
-    assert pages.post("ada", f"{path}/verbs/move", {**form, "to": "an hour later"}).status_code == 303
+    answer = pages.post("ada", f"{path}/verbs/move", {**form, "to": "5:00"})
+    assert "Write a time as 05:00 or 5 pm, and a day by its date." in answer.text
+    answer = pages.post("ada", f"{path}/verbs/move", {**form, "to": "an hour later"})
+    assert "move=" not in answer.location, "the form that named this run stays open, for another one"
+    assert "next" not in DONE[parse_qs(urlsplit(answer.location).query)["done"][0]]
     assert pages.sim.app.upcoming(task.id, 3) == [first, second + HOUR, third]
     refused = pages.post("ada", f"{path}/verbs/move", {"occurrence": f"{second.isoformat()}", "to": "17:00"})
     assert "is not one of its occurrences to come" in refused.text
@@ -374,6 +383,13 @@ def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
     assert ">New time: is one of its occurrences already" in refused.text
     for text in ("yesterday", "2001-01-01T00:00:00Z", "2030-01-01", "<b>"):
         assert "Move the next run…" in pages.read(f"{path}?move={text}", "ada")
+
+    for verb in ("skip", "move"):
+        assert pages.post("ada", f"{path}/verbs/{verb}", {"to": "an hour later"}).status_code == 303
+    _, skipped, _ = re.findall(r'href="[^"]*(/tasks/[^"]+/back/\d+)"', pages.read(path, "ada"))
+    question = pages.text(skipped, "ada")
+    assert "Take back the skip" in question
+    assert "So later changes of the same fields go, too: the move of" in question
 
 
 def test_a_move_is_told_from_when_to_when_and_that_it_was_taken_back(pages: Pages, create: Create) -> None:

@@ -27,7 +27,8 @@ def app() -> App:
 
     @app.handler("pay", events={"decision": Decision}, access="users")
     def pay(ctx: Context) -> str:
-        decision = ctx.wait_for("decision", Decision, timeout=timedelta(days=ctx.task.title.count("!") + 1))
+        limit = timedelta(days=ctx.task.title.count("!") + 1)
+        decision = ctx.wait_for("decision", Decision, timeout=limit, question="May <it> be paid?")
         return f"{decision.approved} {decision.note}"
 
     @app.handler("any", access="users")
@@ -42,7 +43,7 @@ def read_form(text: str) -> dict[str, str]:
 
 
 def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> None:
-    """On Home, in the list and on the run's page; the handler gets it, and the record has who.
+    """On Home, in the list and on the run's page, under its question; the handler gets it, and the record has who.
 
     A second answer changes nothing and says so.
     """
@@ -61,6 +62,8 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     [run] = pages.sim.executions("supplier")
     page = f"/tasks/supplier/executions/{run.id}"
     assert 'value="approve"' in pages.read(page, "ada")
+    for each in ("/decisions", page, f"{page}?step=1", "/tasks/supplier/events/decision?executionId=" + run.id):
+        assert "May &lt;it&gt; be paid?" in pages.read(each, "ada"), each
     for who in ("viewer", "reader"):
         for path in ("/decisions", page):
             assert 'value="approve"' not in pages.read(path, who)

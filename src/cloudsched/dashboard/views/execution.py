@@ -168,6 +168,8 @@ def _list_step(step: Json, visit: Visit) -> Iterator[tuple[str, str]]:
     for name, field in {"Started": "startedAt", "Finished": "finishedAt", "Due": "dueAt"}.items():
         if step.get(field):
             yield name, visit.moment(step[field]).text
+    if question := step.get("asked", {}).get("text"):
+        yield "Question", question
     if step.get("attempts"):
         yield "Attempts", str(step["attempts"])
     for each in step.get("tries", ()):

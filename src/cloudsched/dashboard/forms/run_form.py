@@ -6,7 +6,7 @@ import uuid
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from cloudsched.dashboard.api import execution_path, task_path
+from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.forms.fields import (
     PAYLOAD,
     Again,
@@ -17,7 +17,6 @@ from cloudsched.dashboard.forms.fields import (
     refuse,
     write_payload,
 )
-from cloudsched.dashboard.views.decisions import find_awaited
 from cloudsched.errors import CloudschedError, NotFound
 
 if TYPE_CHECKING:
@@ -44,9 +43,6 @@ def fetch(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
     if event:
         answer["schema"] = handler.get("eventSchemas", {}).get(event)
         payload = {}
-        if run := answer["executionId"]:
-            record = api.find(execution_path(task_id, run))
-            answer["awaited"] = record and find_awaited(record)
     return {**answer, "texts": {PAYLOAD: write_payload(payload)}}
 
 

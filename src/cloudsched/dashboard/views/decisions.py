@@ -82,7 +82,7 @@ def make_decision(record: Json, task: Json, visit: Visit) -> Json | None:
         "task_id": record["taskId"],
         "execution_id": record["id"],
         "event": step["name"],
-        "question": step.get("asked", {}).get("text"),
+        "question": step.get("asked", {}).get("text", ""),
         "title": record.get("title") or record["taskId"],
         "owner": task.get("owner", ""),
         "since": step["startedAt"],

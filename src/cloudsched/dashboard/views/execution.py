@@ -101,7 +101,8 @@ def build(answer: Json, visit: Visit) -> Json:
     step = next(({**each} for each in record.get("steps", ()) if str(each["number"]) == visit.query.get("step")), None)
     rows = list_rows(record, visit.now)
     decision = make_decision({**record, "eventSchemas": answer["eventSchemas"]}, task, visit)
-    held_up = only_if(record["status"] in OPEN, answer["why"])
+    is_open = record["status"] in OPEN
+    held_up = only_if(is_open, answer["why"])
     if decision is None and (answered := find_awaited(record)):
         once = only_if(task["status"] == TaskStatus.PAUSED, " once its task is resumed")
         held_up = f"It was answered, and goes on{once}"
@@ -115,7 +116,8 @@ def build(answer: Json, visit: Visit) -> Json:
         "title": f"{task['title']}, {visit.moment(record['scheduledFor']).text}",
         "sentence": _write_sentence(record, visit, held_up),
         "facts": [*_list_facts(record, visit)],
-        "isOpen": record["status"] in OPEN,
+        "why": decision and decision["question"] if is_open else answer["why"],
+        "isOpen": is_open,
         "span": find_span(record, visit.now),
         "rows": rows[offset : offset + ROWS],
         "moreRows": str(offset + ROWS) if len(rows) > offset + ROWS else None,
@@ -213,15 +215,11 @@ def find_payload(record: Json, task: Json, history: Json | None) -> tuple[object
     edited = {field["field"] for each in since if each["action"] in EDITS for field in each.get("fields", ())}
     if not edited.isdisjoint({"payload", "handler"}):
         return None, "The task's payload was edited since, and the old one was not kept."
-    if (history is None and task["revision"] > 1) or not _has_all(entries, len(since)):
+    numbers = [*(each["number"] for each in entries), 0]  # from 1, the latest first
+    is_whole = numbers[0] - len(since) <= numbers[len(since)]
+    if (history is None and task["revision"] > 1) or not is_whole:
         return None, "The task was edited since. Whether its payload changed was not recorded."
     return task.get("payload", {}), "The task's payload."
-
-
-def _has_all(entries: list[Json], count: int) -> bool:
-    """Return whether a history has kept all of its latest entries. They are numbered from 1, the latest first."""
-    numbers = [*(each["number"] for each in entries), 0]
-    return bool(numbers[0] - count <= numbers[count])
 
 
 LINES: Final = 400

@@ -39,7 +39,7 @@ from cloudsched.domain.transitions.planning import find_sole_hold, jittered_star
 from cloudsched.errors import UnknownHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from datetime import datetime
 
 _Found = tuple[Reason, str, "datetime | None"]
@@ -48,28 +48,22 @@ _Found = tuple[Reason, str, "datetime | None"]
 
 def explain_run(evidence: Evidence, run: Run) -> Finding:
     """Return the reason why an open run waits or runs."""
-    reason, sentence, at = _find_event(evidence, run)
+    if run.lease is not None:
+        reason, sentence, at = _explain_lease(evidence, run, run.lease)
+    else:
+        reason, sentence, at = _explain_wait(evidence, run) or _explain_time(evidence, run)
     if run.definition is not None:
         began = evidence.task.as_begun(run).handler
         sentence += f" It began before the latest edit, and goes on with what it began with: handler {began!r}."
     return Finding(reason=reason, sentence=sentence, at=at, execution_id=run.execution_id)
 
 
-def _find_event(evidence: Evidence, run: Run) -> _Found:
-    if run.lease is not None:
-        return _explain_lease(evidence, run, run.lease)
-    return _explain_wait(evidence, run) or _explain_time(evidence, run)
-
-
 def _explain_lease(evidence: Evidence, run: Run, lease: Lease) -> _Found:
     task = evidence.task
-    if lease.worker is None:
-        who = "an executor"
-    else:
-        who = f"worker {lease.worker!r}"
+    who = "an executor" if lease.worker is None else f"worker {lease.worker!r}"
     if lease.until > evidence.now:
         since = name_instant(task, lease.started_at)
-        return Reason.RUNNING, f"Attempt {run.attempt} is running on {who} since {since}.", lease.until
+        return Reason.RUNNING, f"Attempt {run.attempt} is running on {who} since {since}.", lease.started_at
     sentence = f"Attempt {run.attempt}, which {who} began {say_instant(task, lease.started_at)}, has not reported, "
     sentence += f"and its lease ended {say_instant(task, lease.until)}. "
     return Reason.LEASE_ENDED, sentence + "The next dispatch or sweep records it as TIMED_OUT.", lease.until
@@ -78,9 +72,7 @@ def _explain_lease(evidence: Evidence, run: Run, lease: Lease) -> _Found:
 def _explain_wait(evidence: Evidence, run: Run) -> _Found | None:
     turns = evidence.turns
     if run.waiting_for is WaitingFor.LOCK or (turns is not None and run.execution_id in turns.waiting):
-        sentence = "It waits for its turn."
-        if turns:
-            sentence = turns.sentence
+        sentence = turns.sentence if turns else "It waits for its turn."
         return Reason.WAITING_FOR_LOCK, sentence, run.due_at
     if run.waiting_for is WaitingFor.WORKER:
         return Reason.WAITING_FOR_WORKER, _explain_offer(evidence, run), run.due_at
@@ -245,6 +237,8 @@ _MISSED = {
 }
 
 
+_WAITING: Final = {Reason.DUE, Reason.RETRYING, Reason.PUT_OFF, Reason.SCHEDULED, Reason.SLEEPING, Reason.SUSPENDED}
+"""The reasons of open runs that wait for a dispatch."""
 BLOCKING: Final = frozenset(
     {
         Reason.QUEUE_PAUSED,
@@ -271,15 +265,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     task = evidence.task
     runs = sorted(task.runs, key=lambda run: (run.lease is None, run.due_at))
     open_runs = [explain_run(evidence, run) for run in runs]
-    if evidence.last:
-        last = [_explain_last(evidence, evidence.last)]
-    else:
-        last = []
+    last = [_explain_last(evidence, each) for each in (evidence.last,) if each]
     has_failed = evidence.last is not None and evidence.last.status in FAILURE_STATUSES
     is_idle = task.status is TaskStatus.ACTIVE and not runs
     is_failing = has_failed and is_idle and bool(task.consecutive_failures)
     blocking = [each for each in evidence.conditions if each.reason in BLOCKING]
-    if evidence.is_queue_paused and task.status is TaskStatus.ACTIVE and not _is_busy(open_runs):
+    is_busy = any(each.reason not in _WAITING for each in open_runs)
+    if evidence.is_queue_paused and task.status is TaskStatus.ACTIVE and not is_busy:
         yield from (each for each in blocking if each.reason is Reason.QUEUE_PAUSED)
         blocking = [each for each in blocking if each.reason is not Reason.QUEUE_PAUSED]
     if is_failing:  # this comes first, the next run after it
@@ -313,12 +305,6 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     yield from _explain_repairs(evidence)
     if not is_failing:
         yield from last
-
-
-def _is_busy(open_runs: Sequence[Finding]) -> bool:
-    """Return whether an open run has begun, and waits for no dispatch."""
-    waiting = {Reason.DUE, Reason.RETRYING, Reason.PUT_OFF, Reason.SCHEDULED, Reason.SLEEPING, Reason.SUSPENDED}
-    return any(each.reason not in waiting for each in open_runs)
 
 
 def explain_delivery(task: Task, delivery: Undelivered) -> Finding:
@@ -430,10 +416,7 @@ def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
     if waits_for_open_run(task):
         return Finding(reason=Reason.OVERLAP, sentence=_say_overlap(evidence, occurrence), at=occurrence)
     if start > evidence.now:
-        if task.zone_change:
-            since = task.zone_change.due_since(occurrence)
-        else:
-            since = occurrence
+        since = task.zone_change.due_since(occurrence) if task.zone_change else occurrence
         verb = "would run" if any(each.reason in BLOCKING for each in evidence.conditions) else "runs"
         sentence = f"It {verb} next {say_instant(task, occurrence)}"
         if start != since:
@@ -483,13 +466,10 @@ def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
 
 def _explain_last(evidence: Evidence, last: Execution) -> Finding:
     task = evidence.task
-    sentence = f"Its last occurrence, {say_instant(task, last.scheduled_for)}, {say_status(last.status)}"
+    sentence = f"The last that ended, due {say_instant(task, last.scheduled_for)}, {say_status(last.status)}"
     if task.consecutive_failures > 1 and last.status in FAILURE_STATUSES:
         sentence += f", and {task.consecutive_failures - 1:,} before it failed, too"
-    why = last.message or ""
-    if last.status is not ExecutionStatus.SUCCEEDED and last.error is not None:
-        why = last.error.brief
-    sentence = with_message(sentence, why)
+    sentence = say_end(sentence, last)
     if last.events:
         kept = " and ".join(repr(each.name) for each in last.events)
         sentence += f" It has accepted {kept}, which a retry by hand takes."
@@ -504,6 +484,14 @@ def _explain_last(evidence: Evidence, last: Execution) -> Finding:
         at=last.finished_at or last.scheduled_for,
         execution_id=last.id,
     )
+
+
+def say_end(sentence: str, record: Execution) -> str:
+    """Return a sentence with the error or else the message with which an execution ended."""
+    why = record.message or ""
+    if record.status is not ExecutionStatus.SUCCEEDED and record.error is not None:
+        why = record.error.brief
+    return with_message(sentence, why)
 
 
 def with_message(sentence: str, message: str) -> str:

@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.execution import Execution
+from cloudsched.domain.in_words import say_duration
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from zoneinfo import ZoneInfo
 
-_MINUTE: Final = 60
-_HOUR: Final = 3600
-_DAY: Final = 86400
-_MINUTES_ALONE: Final = 10
-_DAYS_ALONE: Final = 30
 _LONGEST_NAME: Final = 64
 BLANK: Final = "\N{NO-BREAK SPACE}"
 NONE: Final = "\N{EN DASH}"
@@ -109,21 +105,8 @@ def write_relative(distance: timedelta) -> str:
 
 
 def write_duration(duration: timedelta) -> str:
-    """Return a duration in at most two units: minutes alone from 10, days alone from 30, tenths below ten seconds."""
-    seconds = duration.total_seconds()
-    whole = int(seconds)
-    if whole < _MINUTE:
-        if 0.1 <= seconds < 10 and seconds != whole:  # noqa: PLR2004 - ten seconds
-            return f"{int(seconds * 10) / 10:.1f}{BLANK}s"
-        return f"{whole}{BLANK}s"
-    if whole < _HOUR:
-        minutes, rest = divmod(whole, _MINUTE)
-        return _two(minutes, "min", rest, "s", alone=minutes >= _MINUTES_ALONE)
-    if whole < _DAY:
-        hours, rest = divmod(whole, _HOUR)
-        return _two(hours, "h", rest // _MINUTE, "min")
-    days, rest = divmod(whole, _DAY)
-    return _two(days, "d", rest // _HOUR, "h", alone=days >= _DAYS_ALONE)
+    """Return a duration in at most two units, which no line break parts."""
+    return say_duration(duration).replace(" ", BLANK)
 
 
 def find_took(record: Mapping[str, Any], now: datetime) -> timedelta | None:
@@ -138,11 +121,6 @@ def write_took(record: Mapping[str, Any], now: datetime) -> str:
     """Return that in words. A dash if it never started."""
     took = find_took(record, now)
     return NONE if took is None else write_duration(took)
-
-
-def _two(large: int, large_unit: str, small: int, small_unit: str, *, alone: bool = False) -> str:
-    second = only_if(small and not alone, f"{BLANK}{small}{BLANK}{small_unit}")
-    return f"{large:,}{BLANK}{large_unit}{second}"
 
 
 @dataclass(frozen=True, slots=True)

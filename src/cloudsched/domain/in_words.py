@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 FEW: Final = 20
 """The most errors that are read one by one: the cost must not grow with the text of each of many."""
+_MINUTE: Final = 60
+_HOUR: Final = 3600
+_DAY: Final = 86400
+_MINUTES_ALONE: Final = 10
+_DAYS_ALONE: Final = 30
 _DECODER: Final = json.JSONDecoder()
 
 
@@ -32,6 +37,29 @@ def to_words(span: timedelta) -> str:
         if seconds >= length and seconds % length == 0:
             return f"{seconds // length} {unit}{'s' if seconds > length else ''}"
     return f"{seconds} second{'s' if seconds != 1 else ''}"
+
+
+def say_duration(duration: timedelta) -> str:
+    """Return a duration in at most two units: minutes alone from 10, days alone from 30, tenths below ten seconds."""
+    seconds = duration.total_seconds()
+    whole = int(seconds)
+    if whole < _MINUTE:
+        if 0.1 <= seconds < 10 and seconds != whole:  # noqa: PLR2004 - ten seconds
+            return f"{int(seconds * 10) / 10:.1f} s"
+        return f"{whole} s"
+    if whole < _HOUR:
+        minutes, rest = divmod(whole, _MINUTE)
+        return _two(minutes, "min", rest, "s", alone=minutes >= _MINUTES_ALONE)
+    if whole < _DAY:
+        hours, rest = divmod(whole, _HOUR)
+        return _two(hours, "h", rest // _MINUTE, "min")
+    days, rest = divmod(whole, _DAY)
+    return _two(days, "d", rest // _HOUR, "h", alone=days >= _DAYS_ALONE)
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str, *, alone: bool = False) -> str:
+    second = f" {small} {small_unit}" if small and not alone else ""
+    return f"{large:,} {large_unit}{second}"
 
 
 def find_first_error(error: ValidationError, rather: str = "") -> dict[str, Any]:

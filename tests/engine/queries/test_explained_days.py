@@ -148,6 +148,16 @@ def test_a_time_is_answered_by_what_was_due_then_or_next(scene: Scene, minutes: 
         assert found.findings[0].reason is Reason.OUTCOME
 
 
+def test_of_many_runs_of_a_day_those_that_failed_come_first(scene: Scene) -> None:
+    """It is said how many more there are, also of those to come, and that jitter put them off."""
+    with scene.sim:
+        scene.does["work"] = lambda ctx: 1 / (ctx.scheduled_for.hour < 12)
+        scene.create(schedule=Schedule.every(3 * HOUR, start=START), jitter=HOUR)
+        scene.sim.advance(2 * DAY)
+        for words in ("5 more of its runs, of which 2 failed", "Its jitter, as it is now", "day, and one on Tue"):
+            assert words in f"{ask(scene, START + DAY)} {ask(scene, START + 4 * DAY)}"
+
+
 @pytest.mark.parametrize("days", range(-2, 12))
 def test_every_day_has_an_answer(scene: Scene, days: int) -> None:
     """Before the task, during it, after its end, and in the future: a sentence each, none of them twice."""

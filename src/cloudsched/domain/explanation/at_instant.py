@@ -12,19 +12,19 @@ from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import say_subject
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, Trigger
 from cloudsched.domain.documents.run_counts import LATE
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import EDITS, Action
-from cloudsched.domain.explanation.explain import explain_delivery, explain_run, say_missed, with_message
+from cloudsched.domain.explanation.explain import explain_delivery, explain_run, say_end, say_missed, with_message
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, say_status
 from cloudsched.domain.explanation.moves import MovedRun, find_move
-from cloudsched.domain.in_words import say_day
+from cloudsched.domain.in_words import say_day, say_duration
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.notices import name_instant, say_instant
-from cloudsched.domain.transitions.planning import waits_for_open_run
+from cloudsched.domain.transitions.planning import jittered_start, waits_for_open_run
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ MAX_RECORDS: Final = 50
 TOLD: Final = 3
 """The number of records, of dropped occurrences and of edits that are told one by one."""
 _TICK: Final = timedelta(microseconds=1)
-_LONGEST: Final = 120
-"""The longest words of a schedule that stand within a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +168,10 @@ def _explain_runs(question: _Question) -> Iterator[Finding]:
 
 
 def sort_records(records: Sequence[Execution], at: datetime) -> list[Execution]:
-    """Return the records of a day: the one at or next after an instant, then the nearest. `TOLD` are told singly."""
+    """Return the records of a day: the one at or next after an instant, failures, then the nearest. `TOLD` are told."""
     nearest = sorted(records, key=lambda each: max(each.scheduled_for - at, at - _find_last(each)))
     meant = next((each for each in nearest if _find_last(each) >= at), None)
-    return sorted(nearest, key=lambda each: each is not meant)
+    return sorted(nearest, key=lambda each: (each is not meant, each.status not in FAILURE_STATUSES))
 
 
 def list_due(evidence: Evidence, at: datetime) -> list[datetime]:
@@ -199,12 +197,17 @@ def _explain_records(question: _Question) -> Iterator[Finding]:
         yield _explain_record(question, record)
         undelivered = (each for each in question.evidence.undelivered if each.execution_id == record.id)
         yield from (explain_delivery(question.task, each) for each in undelivered)
+    if rest := records[TOLD:]:
+        least = "at least " if len(records) >= MAX_RECORDS else ""
+        failed = sum(each.status in FAILURE_STATUSES for each in rest)
+        sentence = f"That day has {least}{len(rest):,} more of its runs, of which {least}{failed:,} failed."
+        yield Finding(reason=Reason.OUTCOME, sentence=sentence, at=question.at)
     question.told.update(each.scheduled_for for each in records)
 
 
 def _explain_record(question: _Question, record: Execution) -> Finding:
     kind = "occurrence of"
-    if record.trigger.value == "MANUAL":
+    if record.trigger is Trigger.MANUAL:
         kind = "run that was triggered for"
     due = _find_meant(question, record)
     sentence = f"The {kind} {question.say(due)}"
@@ -212,16 +215,16 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
         spans = map(question.say, (record.scheduled_for, record.covers.until))
         sentence += f", like all that were due from {' to '.join(spans)},"
     sentence += f" {say_status(record.status)}"
-    why = record.message or ""
-    if record.status is not ExecutionStatus.SUCCEEDED and record.error is not None:
-        why = record.error.brief
-    sentence = with_message(sentence, why)
+    sentence = say_end(sentence, record)
     started = record.started_at or record.scheduled_for
 
     late = started - record.scheduled_for
     if late > LATE:
-        sentence = f"{sentence.rstrip('.')}. It began {write_delay(late)} late, "
+        sentence = f"{sentence.rstrip('.')}. It began {say_duration(late)} late, "
         sentence += f"{say_instant(question.task, started)}."
+        planned = jittered_start(question.task, record.scheduled_for)
+        if question.task.jitter and record.trigger is Trigger.SCHEDULE and planned <= started:
+            sentence += f" Its jitter, as it is now, puts it off until {question.say(planned)}."
         for first in record.attempts[:1]:
             if first.lock_waited_since is not None:
                 sentence += f" It waited for its lock since {question.say(first.lock_waited_since)}."
@@ -230,10 +233,7 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
     if delays := question.evidence.delays.get(record.id):
         sentence = f"{sentence.rstrip('.')}.{delays}"
 
-    if record.is_left_out:
-        reason = Reason.ADJUSTED
-    else:
-        reason = Reason.OUTCOME
+    reason = Reason.ADJUSTED if record.is_left_out else Reason.OUTCOME
     return Finding(reason=reason, sentence=sentence, at=due, execution_id=record.id)
 
 
@@ -243,17 +243,6 @@ def _find_meant(question: _Question, record: Execution) -> datetime:
         return record.scheduled_for
     due = list_due(question.evidence, question.at)[:1]
     return due[0] if due and due[0] <= _find_last(record) else record.scheduled_for
-
-
-def write_delay(late: timedelta) -> str:
-    """Return a time of minutes or more in its units, such as ``1 h 37 min``."""
-    minutes = int(late.total_seconds() // 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:  # minutes no longer matter
-        minutes = 0
-    units = ((days, "d"), (hours, "h"), (minutes, "min"))
-    return " ".join(f"{count} {unit}" for count, unit in units if count)
 
 
 def list_pauses(task: Task) -> list[_Pause]:
@@ -393,8 +382,7 @@ def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Fi
 def _explain_nothing_due(question: _Question, following: datetime | None) -> Finding:
     zone = time_zones.load_shown(question.task.timezone)
     words = describe_planned(question.task.schedule, None).text.removesuffix(f", {zone}")
-    named = f" ({words})" if len(words) <= _LONGEST else ""
-    sentence = f"Its schedule{named} has no occurrence on {say_day(question.at.astimezone(zone))} ({zone})"
+    sentence = f"Its schedule ({words}) has no occurrence on {say_day(question.at.astimezone(zone))} ({zone})"
     if (left_out := _find_left_out(question)) is not None:
         due, why = left_out
         sentence = f"What would be due {say_instant(question.task, due)} is {why}"
@@ -421,7 +409,9 @@ def _find_left_out(question: _Question) -> tuple[datetime, str] | None:
 def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:
     task = question.task
     now = question.evidence.now
-    due = f"Its schedule has an occurrence {say_instant(task, occurrence)}"
+    has_more = list_due(question.evidence, occurrence + _TICK)
+    what = "more occurrences later that day, and one" if has_more else "an occurrence"
+    due = f"Its schedule has {what} {say_instant(task, occurrence)}"
     if task.until is not None and occurrence > task.until:
         sentence = f"{due}, after {question.say(task.until)}, until when it runs."
         yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.until)
@@ -449,7 +439,7 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
         kept = task.execution_retention
         why = ""
         if kept and occurrence + kept <= now:
-            why = f", since records are kept for {write_delay(kept)}"
+            why = f", since records are kept for {say_duration(kept)}"
         yield Finding(
             reason=Reason.NOT_KEPT,
             sentence=f"{due}, of which no record is kept{why}.",
@@ -466,7 +456,7 @@ def _explain_clock(question: _Question) -> Iterator[Finding]:
     before, after = (zone.offset_at(int(at.timestamp())) for at in (day.start, day.end))
     if before == after:
         return
-    shift = write_delay(timedelta(seconds=abs(after - before)))
+    shift = say_duration(timedelta(seconds=abs(after - before)))
     direction = "forward" if after > before else "back"
     sentence = f"The clocks in {task.timezone} go {direction} by {shift} that day."
     if after > before and task.schedule.gap == "SKIP":

@@ -22,10 +22,10 @@ from cloudsched.domain.explanation.at_instant import (
     list_pauses,
     name_author,
     sort_records,
-    write_delay,
 )
 from cloudsched.domain.explanation.explain import explain, with_message
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Undelivered
+from cloudsched.domain.in_words import say_duration
 from cloudsched.domain.transitions.notices import name_instant
 from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.engine.ports.records import record_of
@@ -107,7 +107,7 @@ def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool
         waits.append((record.scheduled_for, began, ""))
     for before, after in pairwise(record.attempts):
         wait = after.started_at - before.finished_at
-        said = f" Attempt {after.number} began {write_delay(wait)} after attempt {before.number} ended."
+        said = f" Attempt {after.number} began {say_duration(wait)} after attempt {before.number} ended."
         waits += [(before.finished_at, after.started_at, said)] if wait > LATE else []
     for start, end, said in waits[:TOLD]:
         yield said
@@ -166,12 +166,13 @@ def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:
 def _list_records(store: Store, evidence: Evidence, at: datetime) -> tuple[list[Execution], bool]:
     """Return records of an instant's day, the latest first, and whether those around the instant may be missing.
 
-    If the day has more after the instant than a page, they are read up to a few occurrences after it.
+    If the day has more after the instant than a page, those up to a few occurrences after it are read, too.
     """
     day = find_day(evidence.task, at)
     records, is_cut = _read_records(store, evidence.task, day, at, before=day.end)
     if is_cut and (due := list_due(evidence, at)):
-        return _read_records(store, evidence.task, day, at, before=due[-1] + _TICK)
+        around, is_cut = _read_records(store, evidence.task, day, at, before=due[-1] + _TICK)
+        records += [each for each in around if each not in records]
     return records, is_cut
 
 

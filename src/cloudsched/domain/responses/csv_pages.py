@@ -68,6 +68,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "executionId",
         "reason",
         "number",
+        "fields",
     ),
     "deliveries": ("id", "title", "owner", "channel", "status", "reason", "attempts", "createdAt", "sentAt", "taskId"),
     "sums": ("name", *_AMOUNTS),
@@ -101,5 +102,13 @@ def _write_cell(row: Mapping[str, Any], column: str) -> str:
     found: Any = row
     for name in column.split("."):
         found = (found or {}).get(name)
-    text = " ".join(map(str, found)) if isinstance(found, list) else str("" if found is None else found)
+    text = " ".join(map(_write_item, found)) if isinstance(found, list) else str("" if found is None else found)
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _write_item(item: Any) -> str:  # noqa: ANN401 - any JSON
+    """Return a word of a list, or a field that was changed, as pages write it. Its values may be missing."""
+    if isinstance(item, str):
+        return item
+    values = [item.get(each) or "none" for each in ("before", "after")]
+    return f"{item['field']} changed;" if item.keys() == {"field"} else f"{item['field']}: {' → '.join(values)};"

@@ -20,7 +20,7 @@ from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.times import find_instant
 from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.documents import receipt
-from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES, NeedCause, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.errors import InvalidInput, NotFound
@@ -215,7 +215,8 @@ def explain_retry(task: Json, execution: Json, *, may_start: bool) -> str:
     if execution["status"] not in BAD:
         return ""
     if task["status"] == "PAUSED":
-        return "Its task is paused. Resume the task to retry it."
+        held = "Its task is paused until next month, or until its limit or its owner's budget is raised."
+        return held if NeedCause.HELD in task.get("needs", ()) else "Its task is paused. Resume the task to retry it."
     if task["status"] == "CANCELLED":
         return "Its task is cancelled. Give the task a new schedule to start it again."
     return "Too many runs of its task are open. Wait until some of them have ended."

@@ -85,7 +85,7 @@ _SPANS: Final = _offer({name: words for name, (words, _) in WINDOWS.items()})
 OUTCOMES: Final[Mapping[str, str]] = {
     RunOutcome.FAILED: "Failed",
     RunOutcome.RAN: "Succeeded",
-    RunOutcome.SKIPPED: "Skipped",
+    RunOutcome.SKIPPED: "Skipped or cancelled",
 }
 
 _TROUBLES: Final = {each.value: NEED_WORDS[each].chip for each in Trouble if each in NEED_WORDS}

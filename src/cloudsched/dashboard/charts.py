@@ -13,12 +13,10 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
-from cloudsched.dashboard.filters import OUTCOMES
 from cloudsched.dashboard.status import BAD, show_status
 from cloudsched.dashboard.times import find_instant, parse_instant, write_took
 from cloudsched.dashboard.words import only_if, read_count, show_unseen
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionStatus
-from cloudsched.domain.documents.run_counts import RunOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,9 +59,9 @@ _LEAST: Final = 3
 _GAP: Final = 0.06
 """The empty part of a bar's place on each side, so that bars stand apart."""
 _KINDS: Final = {
-    "failed": ("f-fail", OUTCOMES[RunOutcome.FAILED]),
-    "ran": ("f-past", OUTCOMES[RunOutcome.RAN]),
-    "skipped": ("skipbar", OUTCOMES[RunOutcome.SKIPPED]),
+    "failed": ("f-fail", "failed"),
+    "ran": ("f-past", "succeeded"),
+    "skipped": ("skipbar", "skipped"),
     "waiting": ("overdue", "not started"),
     "due": ("o", "due"),
 }
@@ -106,8 +104,7 @@ class RunPart:
                 path, query = "due", {"from": self.start.isoformat(), "until": end}
             elif name == "due":
                 path, query = "due", {"from": start, "until": self.end.isoformat()}
-            words = count.write(word, word).lower()
-            yield RunNumber(css, count.value, words, f"{path}?{urlencode(query)}")
+            yield RunNumber(css, count.value, count.write(word, word), f"{path}?{urlencode(query)}")
 
     @property
     def height(self) -> int:

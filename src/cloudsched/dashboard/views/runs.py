@@ -126,9 +126,7 @@ def build(answer: Json, visit: Visit) -> Json:
     wanted = {name: asked[name] for name in RETRY_FILTERS if name in asked}
     return {
         "sentence": _write_sentence(answer, visit),
-        "note": only_if(
-            "SKIPPED" in asked.values() or answer["counted"].get(OUTCOMES["SKIPPED"].lower()), SKIPPED_TOGETHER
-        ),
+        "note": only_if("SKIPPED" in asked.values() or answer["counted"].get("skipped"), SKIPPED_TOGETHER),
         "rows": [*_fold(answer, visit)],
         "filters": show_filters(visit, RUNS),
         "retry": wanted if any(each["status"] in BAD for each in answer["executions"]) else {},

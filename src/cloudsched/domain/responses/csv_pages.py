@@ -107,8 +107,7 @@ def _write_cell(row: Mapping[str, Any], column: str) -> str:
 
 
 def _write_item(item: Any) -> str:  # noqa: ANN401 - any JSON
-    """Return a word of a list, or a field that was changed, as pages write it. Its values may be missing."""
+    """Return a word of a list, or a field that was changed, with a dash for a value that is not known."""
     if isinstance(item, str):
         return item
-    values = [item.get(each) or "none" for each in ("before", "after")]
-    return f"{item['field']} changed;" if item.keys() == {"field"} else f"{item['field']}: {' → '.join(values)};"
+    return f"{item['field']}: {item.get('before', '-')} → {item.get('after', '-')};"

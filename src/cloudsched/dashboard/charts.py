@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from cloudsched.dashboard.status import BAD, show_status
 from cloudsched.dashboard.times import find_instant, parse_instant, write_took
-from cloudsched.dashboard.words import only_if, read_count, show_unseen
+from cloudsched.dashboard.words import SKIPPED, only_if, read_count, show_unseen
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionStatus
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ _GAP: Final = 0.06
 _KINDS: Final = {
     "failed": ("f-fail", "failed"),
     "ran": ("f-past", "succeeded"),
-    "skipped": ("skipbar", "skipped"),
+    "skipped": ("skipbar", SKIPPED),
     "waiting": ("overdue", "not started"),
     "due": ("o", "due"),
 }

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import read_instant, write_duration
-from cloudsched.dashboard.words import split_words
+from cloudsched.dashboard.words import SKIPPED, split_words
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.document import Duration
@@ -85,7 +85,7 @@ _SPANS: Final = _offer({name: words for name, (words, _) in WINDOWS.items()})
 OUTCOMES: Final[Mapping[str, str]] = {
     RunOutcome.FAILED: "Failed",
     RunOutcome.RAN: "Succeeded",
-    RunOutcome.SKIPPED: "Skipped or cancelled",
+    RunOutcome.SKIPPED: SKIPPED.capitalize(),
 }
 
 _TROUBLES: Final = {each.value: NEED_WORDS[each].chip for each in Trouble if each in NEED_WORDS}

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from cloudsched.dashboard.api import Json
 
+SKIPPED: Final = "skipped or cancelled"
+"""The word for runs that ended without a result, by a decision."""
 SKIPPED_TOGETHER: Final = "Runs that were skipped together are counted when the first of them was due."
 """What a page says beside counts of what was skipped. One record may cover days."""
 

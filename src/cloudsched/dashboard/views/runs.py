@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from cloudsched.dashboard.filters import OUTCOMES, RUNS, find_window, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.status import BAD, write_message
 from cloudsched.dashboard.times import NONE, find_instant, parse_instant, write_duration, write_took
-from cloudsched.dashboard.words import SKIPPED_TOGETHER, add_counts, join_phrases, only_if, shorten
+from cloudsched.dashboard.words import SKIPPED, SKIPPED_TOGETHER, add_counts, join_phrases, only_if, shorten
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.responses.count import Count
@@ -126,7 +126,7 @@ def build(answer: Json, visit: Visit) -> Json:
     wanted = {name: asked[name] for name in RETRY_FILTERS if name in asked}
     return {
         "sentence": _write_sentence(answer, visit),
-        "note": only_if("SKIPPED" in asked.values() or answer["counted"].get("skipped"), SKIPPED_TOGETHER),
+        "note": only_if("SKIPPED" in asked.values() or answer["counted"].get(SKIPPED), SKIPPED_TOGETHER),
         "rows": [*_fold(answer, visit)],
         "filters": show_filters(visit, RUNS),
         "retry": wanted if any(each["status"] in BAD for each in answer["executions"]) else {},

@@ -131,9 +131,15 @@ def find_block(findings: Iterable[Json]) -> str:
     return next((each["sentence"] for each in findings if each["reason"] in BLOCKING), "")
 
 
-def say_halts(overview: Json | None) -> str:
-    """Return what keeps tasks from starting: paused queues, used-up budgets, missing handlers and workers."""
-    return " ".join(each["sentence"] for each in (overview or {}).get("needs", ()) if each["cause"] in BLOCKING)
+def say_halts(answer: Json, rows: Iterable[Json]) -> str:
+    """Return what keeps tasks from starting: paused queues and missing workers, and of these rows handlers and budgets.
+
+    `answer` has the overview of the API, or None.
+    """
+    named = {row.get(name) for row in rows for name in ("owner", "handler")}
+    needs = (answer["overview"] or {}).get("needs", ())
+    found = (each for each in needs if each["path"] == "queues" or each.get("subject") in named)
+    return " ".join(each["sentence"] for each in found if each["cause"] in BLOCKING)
 
 
 def show_status(name: str) -> Status:

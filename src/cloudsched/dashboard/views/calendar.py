@@ -227,7 +227,7 @@ def build_rows(answer: Json, visit: Visit) -> Json:
         "title": "Due",
         "sentence": f"{said} due {window}.",
         "note": note,
-        "halts": say_halts(answer["overview"]),
+        "halts": say_halts(answer, rows),
         "rows": rows,
         "filters": show_filters(visit, DUE),
         "nothing": "None of it is listed." if note else "Nothing is due in this time.",

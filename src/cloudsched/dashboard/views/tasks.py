@@ -71,7 +71,7 @@ def build(answer: Json, visit: Visit) -> Json:
     return {
         "sentence": _write_number(answer, visit),
         "restorable": answer["restorable"],
-        "halts": say_halts(answer["overview"]),
+        "halts": say_halts(answer, tasks),
         "rows": [_build_task(each, visit) for each in tasks],
         "filters": show_filters(visit, offered),
         "next": token,

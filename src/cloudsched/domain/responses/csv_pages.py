@@ -102,12 +102,7 @@ def _write_cell(row: Mapping[str, Any], column: str) -> str:
     found: Any = row
     for name in column.split("."):
         found = (found or {}).get(name)
-    text = " ".join(map(_write_item, found)) if isinstance(found, list) else str("" if found is None else found)
+    if column == "fields":  # that were changed
+        found = [f"{each['field']}: {each.get('before', '-')} → {each.get('after', '-')};" for each in found]
+    text = " ".join(map(str, found)) if isinstance(found, list) else str("" if found is None else found)
     return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _write_item(item: Any) -> str:  # noqa: ANN401 - any JSON
-    """Return a word of a list, or a field that was changed, with a dash for a value that is not known."""
-    if isinstance(item, str):
-        return item
-    return f"{item['field']}: {item.get('before', '-')} → {item.get('after', '-')};"

@@ -23,10 +23,10 @@ from cloudsched.domain.documents import receipt
 from cloudsched.domain.documents.task import FINAL_STATUSES, NeedCause, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from cloudsched.dashboard.api import Api, Json
@@ -36,8 +36,8 @@ RESUMED_IN_VAIN: Final = "resumed-in-vain"
 """What is done if a task is resumed while its budget or its limit is used up."""
 _SHOWN: Final = 2000
 """The number of a payload's characters that are shown."""
-_LONGEST_NUMBER: Final = 6
-"""The digits of the longest number of a step."""
+_JSON: Final = ("fromStep", "payload")
+"""The fields of forms that are not texts."""
 
 
 def act(api: Api, task_id: str, word: str, form: Mapping[str, str]) -> str:
@@ -74,18 +74,8 @@ def _read_body(verb: Verb, form: Mapping[str, str]) -> dict[str, object] | None:
     body: dict[str, object] = dict(traits.button.body) if traits.button else {}
     for name in map(to_camel, traits.body.model_fields):
         if form.get(name):
-            body[name] = _READERS.get(name, str)(form[name])
+            body[name] = read_json(form[name]) if name in _JSON else form[name]
     return body
-
-
-def _read_step(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER):
-        raise InvalidInput("fromStep", "is not the number of a step", "Choose a step of the run.")
-    return int(text)
-
-
-_READERS: Final[Mapping[str, Callable[[str], object]]] = {"fromStep": _read_step, "payload": read_json}
-"""How the fields of forms are read that are not texts."""
 
 
 @dataclass(frozen=True, slots=True)

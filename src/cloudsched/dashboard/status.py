@@ -137,15 +137,14 @@ def say_halts(answer: Json, rows: Iterable[Json]) -> str:
     `answer` has the overview of the API, or None.
     """
     named = {row.get(name) for row in rows for name in ("owner", "handler")}
-    needs = (answer["overview"] or {}).get("needs", ())
-    found = (each for each in needs if each["path"] == "queues" or each.get("subject") in named)
-    return " ".join(each["sentence"] for each in found if each["cause"] in BLOCKING)
+    return " ".join(
+        each["sentence"]
+        for each in (answer["overview"] or {}).get("needs", ())
+        if each["cause"] in BLOCKING and (each["path"] == "queues" or each["subject"] in named)
+    )
 
 
 def show_status(name: str) -> Status:
     """Return a status as it is shown. One that only a newer API knows has its own name as its word."""
-    return _TASK.get(name) or _EXECUTION.get(name) or _STEP.get(name) or _DELIVERY.get(name) or _name_unknown(name)
-
-
-def _name_unknown(name: str) -> Status:
-    return Status("due", name.replace("_", " ").capitalize(), "due")
+    known = _TASK.get(name) or _EXECUTION.get(name) or _STEP.get(name) or _DELIVERY.get(name)
+    return known or Status("due", name.replace("_", " ").capitalize(), "due")

@@ -11,13 +11,10 @@ from cloudsched.dashboard.views.task import build_entry
 from cloudsched.domain.documents.verbs import Action
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
 PARAMETERS: Final = name_parameters(CHANGES)
-_DEPLOYED: Final = "DEPLOYED"
 
 
 def list_rows(visit: Visit) -> tuple[str, dict[str, str]]:
@@ -45,8 +42,10 @@ def build(answer: Json, visit: Visit) -> Json:
         end = rows[0]["at"] if visit.query.get("page") else end
     since, until = (parse_instant(each) if each else None for each in (start, end))
     rows += [
-        {**each, "action": _DEPLOYED, "what": "Deployment", "who": "", "title": each["version"], "href": ""}
-        for each in list_deployments(answer["deployments"], since, until)
+        {**each, "action": "DEPLOYED", "what": "Deployment", "who": "", "title": each["version"], "href": ""}
+        for each in answer["deployments"]
+        if (since is None or parse_instant(each["at"]) >= since)
+        and (until is None or parse_instant(each["at"]) < until)
     ]
     return {
         "filters": show_filters(visit, CHANGES),
@@ -55,18 +54,6 @@ def build(answer: Json, visit: Visit) -> Json:
         "isComplete": answer["isComplete"],
         "next": answer.get("nextPageToken"),
     }
-
-
-def list_deployments(known: list[Json], start: datetime | None, end: datetime | None) -> list[Json]:
-    """Return the deployments between two instants, for lists and for charts, the earliest first.
-
-    `known` is ``sweep.deployments`` of ``GET /v1/overview``. An instant that is None is no bound.
-    """
-    return [
-        each
-        for each in known
-        if (start is None or parse_instant(each["at"]) >= start) and (end is None or parse_instant(each["at"]) < end)
-    ]
 
 
 def _find_href(entry: Json) -> str:

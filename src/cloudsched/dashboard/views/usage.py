@@ -74,8 +74,8 @@ def _read_limit(name: str, text: str) -> int | None:
     digits = text.strip().replace(",", "")
     if not digits:
         return None
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(_ANY)) and int(digits) <= _ANY):
-        raise InvalidInput(name, "is not a number", f"Type a number from 0 to {_ANY:,}, or leave it empty.")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < len(str(_ANY))):
+        raise InvalidInput(name, "is not a number", f"Type a number from 0 to {_ANY - 1:,}, or leave it empty.")
     return int(digits)
 
 

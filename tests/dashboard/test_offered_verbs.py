@@ -122,7 +122,7 @@ def test_an_execution_says_why_it_is_not_retried_and_is_retried_from_the_chosen_
         assert explain_retry(found, answer, may_start=True) == words
         assert explain_retry(found, answer, may_start=False) == ""
         assert explain_retry({**found, "allowedVerbs": []}, answer, may_start=True) == ""
-    held = {"status": "PAUSED", "needs": ["BUDGET"], "allowedVerbs": ["delete"]}
+    held = {**found, "status": "PAUSED", "needs": ["BUDGET"]}
     assert "or its owner's budget is raised." in explain_retry(held, answer, may_start=True)
     still = {"status": "RUNNING", "allowedVerbs": []}
     assert explain_retry({"status": "ACTIVE", "allowedVerbs": ["pause"]}, still, may_start=True) == (

@@ -78,11 +78,13 @@ def test_each_view_is_fit_for_everybody(tour: Visitor, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["tasks", "tasks?status=ACTIVE&owner=ada", "runs", "due", "calendar"])
 def test_the_first_row_is_on_the_first_screen_of_a_phone(tour: Visitor, path: str) -> None:
-    """What a list is about comes before how it can be filtered."""
+    """What a list is about comes before how it can be filtered, and each link is high enough for a finger."""
     page = tour.go(path)
     page.set_viewport_size({"width": 390, "height": 844})
     row = find_box(page.locator("main :is(table.list tbody tr, .week > li)").first)
     assert row["y"] + row["height"] <= 844, "the first row is below the first screen"
+    lowest = "all => Math.min(...all.map(each => each.getBoundingClientRect().height))"
+    assert page.locator("main tbody a:visible").evaluate_all(lowest) >= 24, "a finger misses a link"
 
 
 def test_no_date_breaks_on_a_phone(tour: Visitor, site: Site) -> None:

@@ -49,8 +49,8 @@ GERMAN_MESSAGES: Final = {
     "say how often it repeats, for example: every Monday until June": (
         "sag, wie oft es sich wiederholt, zum Beispiel: jeden Montag bis Juni"
     ),
-    "set CLOUDSCHED_DEFAULT_CALENDAR, or list the dates, for example: except December 25": (
-        "setze CLOUDSCHED_DEFAULT_CALENDAR, oder nenne die Tage, zum Beispiel: außer am 25. Dezember"
+    'name a calendar, such as: except on days of "holidays"; or list the dates: except December 25': (
+        'nenne einen Kalender, etwa: außer an Tagen von "feiertage"; oder die Tage: außer am 25. Dezember'
     ),
     "this cannot be written as a recurrence rule; list the days or the dates instead": (
         "das lässt sich nicht als Regel schreiben; nenne stattdessen die Tage"

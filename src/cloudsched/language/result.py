@@ -33,7 +33,7 @@ HINTS = {
     "too-short": "the shortest interval is a second, for example: every second",
     "contradiction": "parts of this contradict each other; keep only one of them",
     "no-recurrence": "say how often it repeats, for example: every Monday until June",
-    "holidays": "set CLOUDSCHED_DEFAULT_CALENDAR, or list the dates, for example: except December 25",
+    "holidays": 'name a calendar, such as: except on days of "holidays"; or list the dates: except December 25',
     "inexpressible": "this cannot be written as a recurrence rule; list the days or the dates instead",
     "too-vague": "this is too vague; give a day and a time",
     "completion": "a schedule cannot follow the end of the previous run; use an interval, such as: every 3 hours",

@@ -92,6 +92,21 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     assert 'data-key="supplier' not in again.text
 
 
+def test_a_wait_that_ran_out_during_a_pause_asks_nobody(pages: Pages, app: App) -> None:
+    """An answer would be refused: it is offered nowhere, and the pages say that the run times out."""
+    app.create(id="free", title="Free", handler="any", owner="ada")
+    pages.sim.advance(MINUTE)
+    app.pause("free")
+    pages.sim.advance(2 * DAY)
+    [run] = pages.sim.executions("free")
+    text = pages.text(f"/tasks/free/executions/{run.id}", "ada")
+    assert "The time for an answer is over: it times out once its task is resumed." in text
+    task = pages.text("/tasks/free", "ada")
+    assert "waits until its task is resumed. If none has come, it times out." in task
+    assert "Answer approved" not in text + task
+    assert "Nothing waits for an answer." in pages.read("/decisions", "ada")
+
+
 @pytest.mark.parametrize(("decision", "word"), [("approve", "Approved"), ("reject", "Rejected")])
 def test_a_decision_is_in_the_history_and_among_the_changes(pages: Pages, app: App, decision: str, word: str) -> None:
     """Who, when, and the note, which may be anything; other events, and an answer that is refused, are not.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.dashboard.conftest import NOW, look
-from tests.dashboard.test_waterfall import SECOND, START, attempt, record
+from tests.dashboard.test_waterfall import SECOND, START
 from tests.web.callers import HOUR
 
 from cloudsched.dashboard.charts import draw_runs
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.views.runs import build_execution
 from cloudsched.domain.documents.execution import ExecutionStatus
 
 RULES = ("FREQ=MINUTELY", "FREQ=HOURLY", "FREQ=DAILY", "FREQ=WEEKLY;INTERVAL=2", "FREQ=MINUTELY;INTERVAL=15")
@@ -30,11 +28,3 @@ def test_the_marks_of_runs_differ_by_what_came_of_them() -> None:
     kinds = [each for each in ExecutionStatus if each is not ExecutionStatus.TIMED_OUT]
     marks = [str(draw_runs([each])).split("<line", 1)[1] for each in kinds]
     assert len(set(marks)) == len(kinds)
-
-
-def test_an_attempt_whose_time_has_passed_is_not_called_the_next() -> None:
-    """It was due: a lost lease or a paused queue holds it up."""
-    retrying = {**record(attempt(1, 0, 2)), "taskId": "t", "status": "RETRYING", "finishedAt": None}
-    late = build_execution({**retrying, "nextAttemptAt": (NOW - 3 * HOUR).isoformat()}, look())
-    soon = build_execution({**retrying, "nextAttemptAt": (NOW + 3 * HOUR).isoformat()}, look())
-    assert (late["untilWord"], soon["untilWord"]) == ("was due", "due")

@@ -110,6 +110,8 @@ def test_a_sleep_that_is_over_is_not_said_to_go_on(pages: Pages, holder: str) ->
     assert "<dt>Goes on by</dt>" in pages.words(path)
     if holder == "task":
         pages.sim.app.pause("naps")
+        assert "Goes on by" not in pages.words(path)
+        assert "<small>due" not in pages.read("/runs?within=P7D")
     pages.sim.queue.holds = holder == "queue"
     pages.sim.advance(DAY)
     said = {"task": "It waits until its task is resumed", "queue": "It was to sleep until"}[holder]

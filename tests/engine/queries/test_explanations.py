@@ -41,7 +41,7 @@ def test_each_reason_is_found_where_it_holds(scene: Scene, reason: Reason) -> No
         happen, words = SCENARIOS[reason]
         happen(scene)
         assert words in scene.find(reason).sentence
-        if reason in {Reason.RETRYING, Reason.PUT_OFF, Reason.SUSPENDED}:
+        if reason in {Reason.RETRYING, Reason.PUT_OFF, Reason.SUSPENDED, Reason.SLEEPING}:
             scene.app.pause("t")
             assert "or when the pause ends" in scene.find(reason).sentence
 

@@ -57,7 +57,7 @@ def test_a_paused_queue_is_the_cause_and_not_the_sweep(sim: Simulation, app: App
     assert cause["sentence"].startswith("The queue simulated is paused, by key:grace on ")
     told = explain(ask, "admin", "t")
     assert told[0] == cause["sentence"]
-    assert "waits until its queue is resumed" in " ".join(told)
+    assert "and its queue is paused" in " ".join(told)
     assert "sweep" not in " ".join(told)
     [mine] = find_causes(ask, "ada")
     assert "simulated" not in str(mine) + str(explain(ask, "ada", "t"))

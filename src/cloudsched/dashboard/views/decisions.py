@@ -14,7 +14,7 @@ from urllib.parse import quote
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.filters import OWNER, show_filters
 from cloudsched.dashboard.forms.fields import Again, Submitted, describe_problem
-from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.times import find_instant, parse_instant
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
 from cloudsched.errors import CloudschedError, NotAwaited, NotFound
@@ -77,6 +77,7 @@ def make_decision(record: Json, task: Json, visit: Visit) -> Json | None:
     schema = record["eventSchemas"].get(step["name"], {})
     fields = schema.get("properties", {})
     takes_choice = fields.get("approved", {}).get("type") == "boolean" and {*schema.get("required", ())} <= {"approved"}
+    until = find_instant(step, "dueAt")
     may_answer = visit.may_change and "sendEvent" in task.get("allowedVerbs", ())
     return {
         "task_id": record["taskId"],
@@ -86,7 +87,8 @@ def make_decision(record: Json, task: Json, visit: Visit) -> Json | None:
         "title": record.get("title") or record["taskId"],
         "owner": task.get("owner", ""),
         "since": step["startedAt"],
-        "until": step.get("dueAt"),
+        "until": until,
+        "is_over": until is not None and until <= visit.now,
         "is_paused": task["status"] == TaskStatus.PAUSED,
         "may_answer": may_answer,
         "may_decide": may_answer and takes_choice,
@@ -117,7 +119,8 @@ def build(answer: Json, visit: Visit) -> Json:
     """Return what the page of decisions shows, the first to give up first."""
     found = (make_decision(each, each["task"], visit) for each in answer["waits"])
     rows = sorted(
-        filter(None, found), key=lambda each: (each["until"] is None, parse_instant(each["until"] or each["since"]))
+        (each for each in found if each and not each["is_over"]),
+        key=lambda each: (each["until"] is None, each["until"] or parse_instant(each["since"])),
     )
     count = {"value": len({each["task_id"] for each in rows}), "atLeast": answer["isCut"]}
     return {**answer, "title": "Decisions", "rows": rows, "count": count, "filters": show_filters(visit, (OWNER,))}

@@ -13,7 +13,7 @@ from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, m
 from cloudsched.dashboard.status import BAD, OPEN, shorten_error, show_status, write_message
 from cloudsched.dashboard.times import find_instant, find_took, parse_instant, write_duration, write_took
 from cloudsched.dashboard.views.decisions import find_awaited, make_decision
-from cloudsched.dashboard.views.runs import find_lateness
+from cloudsched.dashboard.views.runs import find_lateness, find_until
 from cloudsched.dashboard.views.task import name_actor
 from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -85,9 +85,8 @@ def _fetch_why(api: Api, visit: Visit, record: Json, task: Json) -> str:
         took = find_took(record, ended)
         is_told = took is not None and ended - parse_instant(at) - took > LATE
     else:
-        until = find_instant(record, "nextAttemptAt", "leaseUntil")
-        is_held = (record["status"], task["status"]) == (ExecutionStatus.SUSPENDED, TaskStatus.PAUSED)
-        is_told = until is not None and until < visit.now and not is_held
+        until = find_until(record)
+        is_told = until is not None and until < visit.now
     found = api.list_items(f"{task_path(task['id'])}/explain", "findings", at=at) if is_told else []
     return next((str(each["sentence"]) for each in found if each.get("executionId") == record["id"]), "")
 
@@ -103,8 +102,10 @@ def build(answer: Json, visit: Visit) -> Json:
     decision = make_decision({**record, "eventSchemas": answer["eventSchemas"]}, task, visit)
     is_open = record["status"] in OPEN
     held_up = only_if(is_open, answer["why"])
+    once = only_if(task["status"] == TaskStatus.PAUSED, " once its task is resumed")
+    if decision and decision["is_over"]:
+        held_up = f"The time for an answer is over: it times out{once}"
     if decision is None and (answered := find_awaited(record)):
-        once = only_if(task["status"] == TaskStatus.PAUSED, " once its task is resumed")
         held_up = f"It was answered, and goes on{once}"
         for each in filter(None, (*rows, step)):
             if each["number"] == answered["number"]:
@@ -156,7 +157,7 @@ def _list_facts(record: Json, visit: Visit) -> Iterator[tuple[str, str]]:
     if late is not None:
         yield "Late by", write_duration(late)
         yield "Took", write_took(record, visit.now)
-    if (goes_on := find_instant(record, "nextAttemptAt")) and goes_on > visit.now:
+    if record.get("nextAttemptAt") and (goes_on := find_until(record)) and goes_on > visit.now:
         yield "Goes on by", visit.moment(goes_on).text
     yield "Started by", "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
     for name in ("queries", "tokens"):

@@ -20,6 +20,7 @@ from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
@@ -46,8 +47,7 @@ def build_execution(record: Json, visit: Visit) -> Json:
         "took": write_took(record, visit.now),
         "late": NONE if late is None else write_duration(late),
         "trigger": _TRIGGERS[record.get("trigger", Trigger.SCHEDULE)],
-        "until": record.get("nextAttemptAt") or record.get("leaseUntil"),
-        "untilWord": _name_until(record, visit),
+        "until": find_until(record),
     }
 
 
@@ -59,6 +59,12 @@ def find_lateness(record: Json) -> timedelta | None:
     return max(started - parse_instant(record["scheduledFor"]), timedelta(0))
 
 
+def find_until(record: Json) -> datetime | None:
+    """Return when an open execution goes on, or its lease ends. None if that is not known, as while it is held."""
+    is_held = str(record.get("message")).startswith("It waits until its task is resumed")
+    return None if is_held else find_instant(record, "nextAttemptAt", "leaseUntil")
+
+
 def _write_outcome(record: Json, visit: Visit) -> str:
     error = record.get("error")
     if error and record["status"] != ExecutionStatus.SUSPENDED:  # what a pause holds says so, not why it failed before
@@ -68,14 +74,6 @@ def _write_outcome(record: Json, visit: Visit) -> str:
     if not record.get("finishedAt") and record.get("progress"):
         return str(record["progress"][-1]["text"])
     return write_message(record, visit)
-
-
-def _name_until(record: Json, visit: Visit) -> str:
-    until = find_instant(record, "nextAttemptAt", "leaseUntil")
-    is_ahead = until is not None and until >= visit.now
-    if not record.get("nextAttemptAt"):
-        return "lease ends" if is_ahead else "lease ended"
-    return "due" if is_ahead else "was due"
 
 
 PAGE_SIZE: Final = 100

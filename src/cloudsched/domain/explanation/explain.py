@@ -127,7 +127,7 @@ def say_due(evidence: Evidence, at: datetime, what: str = "It") -> str:
     if task.status is TaskStatus.PAUSED:
         return f"{was_due} waits until its task is resumed."
     if evidence.is_queue_paused:
-        return f"{was_due} waits until its queue is resumed."
+        return f"{was_due} its queue is paused."
     if swept_at is not None and is_late(at, swept_at) and not evidence.sweep_is_late:
         why = evidence.hanging or "Perhaps all threads of that process are busy"
         sent = name_instant(task, swept_at)
@@ -179,22 +179,24 @@ def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) ->
         return Reason.WAITING_FOR_QUOTA, sentence, None
     if suspension.events:
         names = " or ".join(repr(name) for name in suspension.events)
-        sentence = f"Its handler waits for the event {names}, "
         if suspension.senders != DEFAULT_SENDERS:
-            sentence = f"Its handler waits for the event {names} from {' or '.join(suspension.senders)}, "
+            names += f" from {' or '.join(suspension.senders)}"
+        sentence = f"Its handler waits for the event {names}, "
         if suspension.deadline is None:
             return (
                 Reason.WAITING_FOR_EVENT,
                 f"{sentence}however long that takes.{_explain_standstill(task)}",
                 None,
             )
-        until = name_instant(task, suspension.deadline)
-        return Reason.WAITING_FOR_EVENT, f"{sentence}until {until} at the latest.", suspension.deadline
+        if suspension.deadline <= evidence.now:
+            said = say_due(evidence, suspension.deadline, f"The end of its wait for the event {names}")
+            return Reason.DUE, f"{said} If none has come, it times out.", suspension.deadline
+        sentence += f"until {name_instant(task, suspension.deadline)} at the latest."
+        return Reason.WAITING_FOR_EVENT, sentence, suspension.deadline
     if suspension.calls:
+        calls = f"its {len(suspension.calls)} calls"
         if len(suspension.calls) == 1:
             calls = "its call"
-        else:
-            calls = f"its {len(suspension.calls)} calls"
         if suspension.any_call:
             calls = f"one of {calls}"
         return Reason.WAITING_FOR_CALLS, f"Its handler waits for {calls}.", None
@@ -213,9 +215,8 @@ def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
     """Return why a durable handler goes on at an instant: it sleeps, retries a step, or was interrupted."""
     if run.due_at <= evidence.now:
         return Reason.DUE, say_due(evidence, run.due_at), run.due_at
-    until = name_instant(evidence.task, run.due_at)
     if reason.startswith("sleeps"):
-        return Reason.SLEEPING, f"Its handler sleeps until {until}.", run.due_at
+        return Reason.SLEEPING, f"Its handler sleeps, and goes on {_say_start(evidence, run)}.", run.due_at
     if not reason[:1].islower():
         reason = f"was interrupted ({reason})"
     return Reason.SUSPENDED, f"Its handler {reason}, and goes on {_say_start(evidence, run)}.", run.due_at

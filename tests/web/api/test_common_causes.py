@@ -62,6 +62,7 @@ def test_a_paused_queue_is_the_cause_and_not_the_sweep(sim: Simulation, app: App
     [mine] = find_causes(ask, "ada")
     assert "simulated" not in str(mine) + str(explain(ask, "ada", "t"))
     assert explain(ask, "ada", "t")[0] == mine["sentence"]
+    assert find_causes(ask, "bob") == [], "who has no task that it carries is not told"
 
 
 def test_a_handler_that_is_gone_is_told_before_anything_fails(app: App, ask: Ask) -> None:

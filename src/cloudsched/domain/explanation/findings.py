@@ -175,7 +175,7 @@ def say_queue_paused(
     priorities: Collection[Priority], queue: str = "", by: str = "", at: datetime | None = None
 ) -> Finding:
     """Return that the dispatches of priorities wait. The queue, and who paused it and when, are for operators."""
-    sentence = "The queue that carries its dispatches is paused"
+    sentence = "A queue that carries dispatches is paused"
     if queue:
         sentence = f"The queue {queue} is paused"
     if by and at is not None:

@@ -2,7 +2,8 @@
 
 The sentences are those of explanations. What is found is kept for some seconds, however many people look.
 
-* Each priority's queue is asked for its state, and a paused one costs a read, for who paused it.
+* Each priority's queue is asked for its state, and a paused one costs a read, for who paused it. It concerns only
+  owners with active tasks of its priorities: up to 100 of theirs are read.
 * The names of handlers are read once in some minutes, one document for each. Of one that is not registered here, its
   newest active task is read, and its tasks are counted, a read for each 1,000.
 * Features find their own (`Feature.causes`).
@@ -93,6 +94,10 @@ class Causes:
 
     def _find(self, owner: str | None, now: datetime) -> Iterator[FoundNeed]:
         for queue in self._conditions.find_paused_queues(now):
+            if owner is not None:
+                page = self._store.list_tasks(TaskQuery(owner, TaskStatus.ACTIVE), limit=100)
+                if not page.next_page_token and {*queue.priorities}.isdisjoint(each.priority for each in page.items):
+                    continue
             shown = queue.found if owner is None else queue.shown_to_users
             need = Need(
                 cause=NeedCause.QUEUE_PAUSED,

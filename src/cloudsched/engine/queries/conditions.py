@@ -135,10 +135,6 @@ class Conditions:
         """Return what stands in the way of the next run of an active task. Only operators are shown its queue."""
         return self._look(task, now, shows_queue=shows_queue)[1]
 
-    def find_paused_queues(self, now: datetime) -> Sequence[PausedQueue]:
-        """Return which queues are paused, each with by whom and since when. One that could not be asked is left out."""
-        return [*self._list_paused(now)]
-
     def _look(self, task: Task, now: datetime, *, shows_queue: bool = False) -> tuple[Person | None, list[Finding]]:
         """Return the owner, if one is stored, and what was found for an active task."""
         people: list[Person] = []
@@ -172,11 +168,14 @@ class Conditions:
         if name == "":
             yield say_not_checked("The queue that carries its dispatches")
         elif name is not None:
-            paused = next(each for each in self._list_paused(now) if each.name == name)
+            paused = next(each for each in self.find_paused_queues(now) if each.name == name)
             yield paused.found if shows_queue else paused.shown_to_users
 
-    def _list_paused(self, now: datetime) -> Iterator[PausedQueue]:
-        """Yield the paused queue of each priority, with all priorities whose tasks it carries."""
+    def find_paused_queues(self, now: datetime) -> Iterator[PausedQueue]:
+        """Yield the paused queue of each priority, with all priorities whose tasks it carries, by whom and since when.
+
+        One that could not be asked is left out.
+        """
         names = {each: self._find_paused(each, now) for each in Priority}
         for name in filter(None, dict.fromkeys(names.values())):
             priorities = [each for each in Priority if names[each] == name]

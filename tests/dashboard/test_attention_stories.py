@@ -153,8 +153,8 @@ def test_the_wait_of_a_rare_handler_is_not_hidden_by_waits_that_end_first(pages:
     app.create(handler="contract", title="The lease", owner="ada")
     pages.sim.advance(MINUTE)
     listed = read_attention(pages)[1]
-    assert "9 tasks of asks wait for an answer, and give up soon. Until Sat 02 Jan" in listed
-    assert "The lease waits for an answer, and gives up soon. Until Wed 06 Jan" in listed
+    assert "9 tasks of asks have asked for an answer. Until Sat 02 Jan" in listed
+    assert "The lease has asked for an answer. Until Wed 06 Jan" in listed
 
 
 def test_what_is_late_is_named(pages: Pages, make_task: MakeTask) -> None:

@@ -51,6 +51,7 @@ def make_all(make_task: MakeTask) -> dict[str, Task]:
         Trouble.FAILED: make_task(id="failed", **FAILING),
         Trouble.PAUSED: make_task(id="paused", **FAILING, **PAUSED),
         Trouble.HELD: make_task(id="budget", **PAUSED, hold=Hold(at=NOW)),
+        Trouble.LIMITED: make_task(id="limit", **PAUSED, hold=Hold(at=NOW), paused_until=NOW + DAY),
         Trouble.WAITING: make_task(id="waiting", runs=(wait_until(later),)),
         Trouble.DELIVERY: deliver(make_task, id="delivery"),
         Trouble.UNREACHED: make_unsent(make_task, "unsent", is_unreached=True),
@@ -60,6 +61,7 @@ def make_all(make_task: MakeTask) -> dict[str, Task]:
         "cancelled": make_task(id="cancelled", status=TaskStatus.CANCELLED, **FAILING),
         "paused by its owner": make_task(id="rests", **PAUSED),
         "paused by others, too": make_task(id="both", **PAUSED, hold=Hold(at=NOW, is_alone=False)),
+        "paused together with others": make_task(id="many", **PAUSED, hold=Hold(at=NOW), inner_pause_id=""),
         "waits for ever": make_task(id="patient", runs=(wait_until(None),)),
         "being deleted": make_task(id="gone", deleted_at=NOW, **FAILING),
     }

@@ -114,7 +114,8 @@ _NEED: Final = {
     NeedCause.WAITING: _EXECUTION[ExecutionStatus.SUSPENDED],
     NeedCause.OVERDUE: _EXECUTION[ExecutionStatus.TIMED_OUT],
     **dict.fromkeys(
-        (NeedCause.QUEUE_PAUSED, NeedCause.BUDGET_USED_UP, NeedCause.PAUSED, NeedCause.HELD), _TASK[TaskStatus.PAUSED]
+        (NeedCause.QUEUE_PAUSED, NeedCause.BUDGET_USED_UP, NeedCause.PAUSED, NeedCause.HELD, NeedCause.LIMITED),
+        _TASK[TaskStatus.PAUSED],
     ),
     NeedCause.NO_WORKER: OFFERED,
 }

@@ -213,6 +213,8 @@ class Trouble(StoredEnum):
 
     HELD = "BUDGET"
     """Its owner may use no more for now, and it is paused until then."""
+    LIMITED = "LIMIT"
+    """Its own limit is used up, and it is paused until the next month."""
     PAUSED = "PAUSED"
     """It is paused, and its last run had failed."""
     FAILED = "FAILED"
@@ -255,6 +257,8 @@ class NeedCause(StrEnum):
     """They are paused, and their last run had failed."""
     HELD = "BUDGET"
     """Their owner may use no more for now, and they are paused until then."""
+    LIMITED = "LIMIT"
+    """Their own limits are used up, and they are paused until the next month."""
     DELIVERY = "DELIVERY"
     """They deliver a result, and have failed to."""
     NO_WORKER = "NO_WORKER_LISTENS"

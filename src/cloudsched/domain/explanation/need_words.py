@@ -36,8 +36,11 @@ NEED_WORDS: Final = complete_table(
         ),
         NeedCause.HELD: NeedWords(
             "Out of budget",
-            "is paused: its limit or its owner's budget is used up",
-            "are paused: their limits or their owners' budgets are used up",
+            "is paused: its owner's budget is used up",
+            "are paused: their owners' budgets are used up",
+        ),
+        NeedCause.LIMITED: NeedWords(
+            "Limit used up", "is paused: its limit is used up", "are paused: their limits are used up"
         ),
         NeedCause.DELIVERY: NeedWords("Not delivered", "has not been delivered", "have not been delivered"),
         NeedCause.NO_WORKER: NeedWords("No worker"),

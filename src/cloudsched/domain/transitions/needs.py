@@ -60,8 +60,9 @@ def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
         return None
     if task.delivery is not None:
         return _find_failed_delivery(task)
-    if task.hold is not None and (hold := find_sole_hold(task)) is not None:
-        return Trouble.HELD, hold.at
+    hold = find_sole_hold(task)
+    if hold is not None and task.inner_pause_id is None:  # else somebody has to restore it
+        return Trouble.HELD if task.paused_until is None else Trouble.LIMITED, hold.at
     if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED, TaskStatus.PAUSED}:
         kind = Trouble.PAUSED if task.status is TaskStatus.PAUSED else Trouble.FAILED  # a pause ends no failure
         return kind, task.failing_since or task.status_changed_at

@@ -532,8 +532,7 @@ def _compare_limits(before: Budget | None, after: Budget) -> Iterator[FieldChang
 def find_causes(container: Container, owner: str | None) -> Iterator[Need]:
     """Yield the budgets that are used up, of all owners or of one.
 
-    Costs a read each, and of each of them a count of its use and of its tasks. The tasks that their own limits hold
-    are among the counted ones.
+    Costs a read each, and of each of them a count of its use and of the tasks that it holds.
     """
     records = container.store.records
     budgets: Iterable[Budget] = iterate_records(partial(records.list_all, Budget, limit=_PAGE), _PAGE)

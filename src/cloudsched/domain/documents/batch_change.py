@@ -76,8 +76,8 @@ _MEANINGS: Final = complete_table(
         "budget or a time holds. With an end they go on by themselves, and what is paused already stays as it is. "
         "A task whose only run is before that end is refused. " + DELIVERIES_GO_ON,
         BatchAction.RESUME: "They go on with their next run. Those that are restored keep an earlier pause of their "
-        "own. Occurrences during a pause by hand are skipped. A budget that is used up refuses them, or pauses them "
-        "again.",
+        "own. Occurrences during a pause by hand are skipped, but not those while a budget or a limit holds "
+        "a task, too. A budget that is used up refuses them, or pauses them again.",
         BatchAction.CANCEL: "They run no more, unless one gets a new schedule. Their records are kept. You cannot take "
         "that back.",
         BatchAction.RETRY_FAILED: "The last run of each gets one more attempt, if it failed. "

@@ -224,7 +224,7 @@ def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
 
 _HELD: Final = Finding(
     reason=Reason.BUDGET_USED_UP,
-    sentence="Nobody has to resume it, and it would be paused again at its next start before that.",
+    sentence="As long as that is used up, it would be paused again at its next start.",
 )
 
 _OVERLAPS = {

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
 _S = TaskStatus
 PAUSE_HAS_ENDED: Final = "Its pause has ended."
-_PAUSED_WITH_OTHERS: Final = "It could go on, but is paused together with others."
 _ALONE: Final = {"pause_id": None, "inner_pause_id": None}
 _OF_PAUSE: Final = ("message", "paused_by", "paused_until", "status_changed_at")
 
@@ -293,14 +292,17 @@ def end_pause(task: Task, now: datetime) -> Commit:
 
 def _stay_paused(task: Task, now: datetime) -> Commit:
     """End what would end by itself of a task that others have paused meanwhile. What a hold left is decided first."""
-    if find_sole_hold(task) is None:
-        return Commit(with_changes(task, now, paused_until=None, inner_pause_id=None))
-    resumed = resume(task, now)
-    if resumed.task.status is not _S.ACTIVE:
-        return resumed
-    paused = pause(resumed.task, now, _PAUSED_WITH_OTHERS, paused_by=None, pause_id=task.pause_id)
-    since = {"hold": None, "status_changed_at": task.status_changed_at}
-    return paused.having(task=paused.task.model_copy(update=since))
+    why = f"Its own pause has ended, but {task.pause_id} had paused it together with others."
+    left = Commit(with_changes(task, now, message=why, paused_until=None, inner_pause_id=None))
+    if find_sole_hold(task) is not None:
+        resumed = resume(task, now)
+        if resumed.task.status is not _S.ACTIVE:
+            return resumed
+        left = pause(resumed.task, now, why, paused_by=None, pause_id=task.pause_id)
+        since = {"hold": None, "status_changed_at": task.status_changed_at}
+        left = left.having(task=left.task.model_copy(update=since))
+    ended = with_entry(task, left.task, Action.RESUMED, None, now, reason=PAUSE_HAS_ENDED)
+    return left.having(task=with_entry(ended, left.task, Action.PAUSED, None, now, reason=why))
 
 
 def is_only_marked(before: Task, after: Task) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -153,13 +152,10 @@ def test_what_is_paused_already_keeps_since_when_by_whom_and_why(roles: RoleHarn
     assert "held" in {each["id"] for each in ask(roles, "admin", {**EVERYTHING, "dryRun": True})["first"]}
     stop = ask(roles, "admin", EVERYTHING)
     assert roles.fetch("admin", "/v1/tasks?trouble=BUDGET")["tasks"] == [], "a budget alone does not let it go on"
-    raised_at = roles.sim.now
     roles.ask("admin", "PUT", budget, {"maxTokensPerMonth": 10**6})
     roles.sim.advance(3 * HOUR)
     assert read(roles, "held")["status"] == "PAUSED"
-    entries = [each for each in tell("held")[-1] if datetime.fromisoformat(each["at"]) >= raised_at]
-    assert sorted(each["action"] for each in entries) == ["PAUSED", "RESUMED"], "whose pause it is from then on"
-    assert stop["id"] in str(entries)
+    assert stop["id"] in tell("held")[-1][0]["reason"], "whose pause it is from then on"
     restore(roles, stop)
     assert read(roles, "held")["status"] == "ACTIVE"
 

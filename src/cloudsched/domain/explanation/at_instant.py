@@ -246,15 +246,14 @@ def _find_meant(question: _Question, record: Execution) -> datetime:
 
 
 def list_pauses(task: Task) -> list[_Pause]:
-    """Return when a task was paused, as far as its history has it."""
+    """Return when a task was paused, as far as its history has it. A pause that replaces another ends that."""
     pauses: list[_Pause] = []
     begun: HistoryEntry | None = None
     for entry in task.history:
-        if entry.action is Action.PAUSED:
-            begun = begun or entry
-        elif entry.action in {Action.RESUMED, Action.CANCELLED} and begun is not None:
-            pauses.append(_Pause(begun.at, entry.at, begun))
-            begun = None
+        if entry.action in {Action.PAUSED, Action.RESUMED, Action.CANCELLED}:
+            if begun is not None:
+                pauses.append(_Pause(begun.at, entry.at, begun))
+            begun = entry if entry.action is Action.PAUSED else None
     if task.status is TaskStatus.PAUSED:
         pauses.append(_Pause(begun.at if begun else task.status_changed_at, None, begun))
     return pauses

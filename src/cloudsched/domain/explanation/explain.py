@@ -222,11 +222,6 @@ def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
     return Reason.SUSPENDED, f"Its handler {reason}, and goes on {_say_start(evidence, run)}.", run.due_at
 
 
-_HELD: Final = Finding(
-    reason=Reason.BUDGET_USED_UP,
-    sentence="As long as that is used up, it would be paused again at its next start.",
-)
-
 _OVERLAPS = {
     Overlap.SKIP: "is skipped if it comes due before the open run has ended",
     Overlap.BUFFER: "runs after the open run has ended",
@@ -289,7 +284,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         case TaskStatus.PAUSED:
             yield explain_status(evidence)
             if find_sole_hold(task) is not None:
-                yield _HELD
+                said = "As long as that is used up, it would be paused again at its next start."
+                yield Finding(reason=Reason.BUDGET_USED_UP, sentence=said)
             yield from open_runs
             yield from _explain_listeners(evidence)
         case TaskStatus.COMPLETED | TaskStatus.FAILED | TaskStatus.CANCELLED | TaskStatus.EXPIRED:

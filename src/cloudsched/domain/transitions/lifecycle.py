@@ -299,10 +299,8 @@ def _stay_paused(task: Task, now: datetime) -> Commit:
         if resumed.task.status is not _S.ACTIVE:
             return resumed
         left = pause(resumed.task, now, why, paused_by=None, pause_id=task.pause_id)
-        since = {"hold": None, "status_changed_at": task.status_changed_at}
-        left = left.having(task=left.task.model_copy(update=since))
-    ended = with_entry(task, left.task, Action.RESUMED, None, now, reason=PAUSE_HAS_ENDED)
-    return left.having(task=with_entry(ended, left.task, Action.PAUSED, None, now, reason=why))
+        left = left.having(task=left.task.model_copy(update={"hold": None}))
+    return left.having(task=with_entry(task, left.task, Action.PAUSED, None, now, reason=why))
 
 
 def is_only_marked(before: Task, after: Task) -> bool:

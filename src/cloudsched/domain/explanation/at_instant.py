@@ -277,10 +277,7 @@ def _explain_pauses(question: _Question) -> Iterator[Finding]:
             reason = reason or question.task.message
         else:
             sentence += f", until {question.say(pause.end)}"
-        sentence = with_message(sentence, reason or "")
-        if not reason:
-            sentence += " Nothing of it starts meanwhile."
-        yield Finding(reason=Reason.PAUSED, sentence=sentence, at=pause.start)
+        yield Finding(reason=Reason.PAUSED, sentence=with_message(sentence, reason or ""), at=pause.start)
 
 
 def name_author(entry: HistoryEntry | None) -> str:

@@ -284,8 +284,10 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         case TaskStatus.PAUSED:
             yield explain_status(evidence)
             if find_sole_hold(task) is not None:
-                said = "As long as that is used up, it would be paused again at its next start."
-                yield Finding(reason=Reason.BUDGET_USED_UP, sentence=said)
+                yield Finding(
+                    reason=Reason.BUDGET_USED_UP,
+                    sentence="As long as that is used up, it would be paused again at its next start.",
+                )
             yield from open_runs
             yield from _explain_listeners(evidence)
         case TaskStatus.COMPLETED | TaskStatus.FAILED | TaskStatus.CANCELLED | TaskStatus.EXPIRED:

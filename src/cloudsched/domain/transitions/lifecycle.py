@@ -8,6 +8,7 @@ tested against it. Every decision is pure: it takes a task and the current time 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import PERSON, SenderRole, say_subject
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 _S = TaskStatus
 PAUSE_HAS_ENDED: Final = "Its pause has ended."
 _ALONE: Final = {"pause_id": None, "inner_pause_id": None}
-_OF_PAUSE: Final = ("message", "paused_by", "paused_until", "status_changed_at")
 
 ALLOWED = complete_table(
     TaskStatus,
@@ -307,7 +307,8 @@ def is_only_marked(before: Task, after: Task) -> bool:
     """Return whether a pause or a resume of many has left a task paused, by whom and until when it was."""
     if before.status is not _S.PAUSED or before.pause_id == after.pause_id:
         return False
-    return all(getattr(before, name) == getattr(after, name) for name in _OF_PAUSE)
+    kept = attrgetter("message", "paused_by", "paused_until", "status_changed_at")
+    return bool(kept(before) == kept(after))
 
 
 def end_pause_if_over(task: Task, now: datetime) -> Task:

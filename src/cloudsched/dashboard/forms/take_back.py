@@ -38,14 +38,11 @@ def fetch(api: Api, _visit: Visit, task_id: str, number: int) -> Json:
         raise NotFound("entry of the history", str(number))
     values, left = read_before(entry["fields"])
     values = {name: value for name, value in values.items() if not is_so(task, name, value)}
-    since = [each for each in entries if each["number"] > number]
-    later = [each for each in since if any(field["field"] in values for field in each["fields"])]
     shown = json.dumps([[name, task.get(name), value] for name, value in values.items()], sort_keys=True)
     return {
         "task": task,
         "etag": etag,
         "entry": entry,
-        "later": later,
         "values": values,
         "left": left,
         "shown": hashlib.sha256(shown.encode()).hexdigest()[:16],
@@ -87,7 +84,6 @@ def build(answer: Json, visit: Visit) -> Json:
         "error": "",
         **answer,
         "what": what,
-        "later": [(_DONE.get(each["action"], "edit"), each["at"]) for each in answer["later"]],
         "title": f"Take back the {what} of {task['title']}?" if changes else "Nothing to take back",
         "changes": changes,
         "left": ", ".join(map(name_option, answer["left"])),

@@ -102,7 +102,7 @@ def test_a_wait_that_ran_out_during_a_pause_asks_nobody(pages: Pages, app: App) 
     text = pages.text(f"/tasks/free/executions/{run.id}", "ada")
     assert "The time for an answer is over: it times out once its task is resumed." in text
     task = pages.text("/tasks/free", "ada")
-    assert "waits until its task is resumed. If none has come, it times out." in task
+    assert "waits until its task is resumed. If none has come, it times out" in task
     assert "Answer approved" not in text + task
     assert "Nothing waits for an answer." in pages.read("/decisions", "ada")
 

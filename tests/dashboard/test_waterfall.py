@@ -107,7 +107,7 @@ def test_what_a_run_took_is_one_value(
     assert told == (write_duration(ran) if "startedAt" in found else NONE)
     assert Execution.model_validate(found).took(NOW) == (ran if "startedAt" in found else None)
     assert build_execution(found, look())["took"] == told
-    task = {"id": "t", "title": "T", "revision": 1, "payload": {}}
+    task = {"id": "t", "title": "T", "status": "ACTIVE", "revision": 1, "payload": {}}
     answer: dict[str, Any] = {"both": [found, found], "logs": [[], []], "task": task, "history": None}
     assert (" ", f"Took: {told}") in build_comparison(answer, look())["lines"]
     nothing: dict[str, Any] = dict.fromkeys(("logs", "history"))

@@ -77,7 +77,9 @@ def test_failures_are_counted_and_each_role_sees_its_own(pages: Pages, app: App)
 def read_folds(text: str) -> list[tuple[str, str, str, str]]:
     """Return the rows that stand for several runs: their number, error, address, and all of the row."""
     rows = re.findall(r"<tr data-key.*?</tr>", text, re.DOTALL)
-    found = [(re.search(r'<a[^>]* href="(\?[^"]*)"[^>]*>((?:at least )?\d+) runs?: ([^<]*)<', each), each) for each in rows]
+    found = [
+        (re.search(r'<a[^>]* href="(\?[^"]*)"[^>]*>((?:at least )?\d+) runs?: ([^<]*)<', each), each) for each in rows
+    ]
     return [(match[2], match[3], match[1], each) for match, each in found if match]
 
 

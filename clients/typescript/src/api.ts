@@ -1406,6 +1406,7 @@ export type NeedCause =
   | "OVERDUE"
   | "PAUSED"
   | "BUDGET"
+  | "LIMIT"
   | "DELIVERY"
   | "NO_WORKER_LISTENS";
 
@@ -3042,7 +3043,7 @@ export interface ListTasksQuery {
   /** The next occurrence is before this instant. */
   dueUntil?: string;
   /** Only tasks with this problem, the latest first. It goes with neither `dueFrom` nor `dueUntil`. With `OVERDUE` the soonest come first, and `troubleUntil` is needed. */
-  trouble?: "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "UNREACHED" | "OVERDUE";
+  trouble?: "BUDGET" | "LIMIT" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "UNREACHED" | "OVERDUE";
   /** Of the tasks that wait for an event, only those that give up before this instant. Of those that are late, those that were due before it. It goes with `trouble`. */
   troubleUntil?: string;
   /** Only tasks with each of these words in their title, id, handler, labels or payload. `payload.about=sales` is the text of a field of the payload, `category:report` the category. */

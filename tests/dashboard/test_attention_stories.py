@@ -188,6 +188,7 @@ def test_what_a_paused_queue_makes_late_is_counted_once(pages: Pages, make_task:
     sentence, listed = read_attention(pages)
     assert sentence.startswith("2 things need you")
     assert "The queue cloudsched-low is paused" in listed
+    assert pages.get("ada", "/queues").status_code == 200, "whatever a user does not see"
     assert "T30 is late and has not started" in listed
     assert "tasks of low" not in listed
 

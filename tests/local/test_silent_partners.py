@@ -214,7 +214,7 @@ def test_a_partner_that_never_answers_holds_its_share_and_is_named(
     with Partner(drip) as partner, open_scene(tmp_path, [row], partner, monkeypatch) as scene:
         name = row.name.lower()
         wait_until(lambda: scene.ask("/health")["circuits"].get(name, "closed") != "closed", "it opens", 20)
-        assert partner.most <= THREADS // 4
+        assert partner.most < THREADS // 2  # at the partner, what was just given up may still be open
         assert scene.ask("/ready")["circuits"][name] != "closed"
         assert row.said in " ".join(caplog.messages)
         assert any(row.said in each["sentence"] for each in scene.ask("/v1/overview")["needs"])

@@ -276,22 +276,24 @@ def test_an_action_is_started_once_and_can_be_stopped(pages: Pages, create: Crea
 def test_what_failed_is_listed_with_its_reason_and_tried_again(
     pages: Pages, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only what failed is asked about again."""
-    bad, _ = create(title="Stubborn", **DAILY), create(**DAILY)
+    """Only what failed is asked about again, and all of it."""
+    *bad, _ = (create(title="Stubborn", **DAILY) for _ in range(3))
     with monkeypatch.context() as patched:
-        refuse_pause(patched, bad)
+        for each in bad:
+            refuse_pause(patched, each)
         action = find_action(start(pages, "ada", "action=pause&status=ACTIVE"))
         pages.sim.advance(MINUTE)
     page = pages.read(f"/actions/{action}", "ada")
     assert "too &lt;b&gt;stubborn&lt;/b&gt;" in page
     again = page[page.index('action="../bulk"') :]
     form = dict(re.findall(r'name="(action|ids)" value="([^"]*)"', again))
-    assert form == {"action": "PAUSE", "ids": bad.id}
+    assert form["action"] == "PAUSE"
+    assert {*form["ids"].split()} == {each.id for each in bad}
     question = pages.post("ada", "/bulk", form)
-    assert "<h1>Pause 1 task?</h1>" in question.text
+    assert "<h1>Pause 2 tasks?</h1>" in question.text
     find_action(pages.post("ada", "/bulk", read_hidden(question.text)))
     pages.sim.advance(MINUTE)
-    assert pages.sim.app.get(bad.id).status == "PAUSED"
+    assert {pages.sim.app.get(each.id).status for each in bad} == {"PAUSED"}
 
 
 @pytest.mark.parametrize("chosen", ["handler", "ticked", "tasks"])

@@ -166,12 +166,12 @@ def _count_gone(changed: Json | None, restorable: Json | None) -> Json | None:
     return {**changed, "value": changed["value"] - restorable["value"]}
 
 
-def _list_again(payload: Json, refusals: list[Json]) -> list[tuple[str, str]]:
+def _list_again(payload: Json, refusals: list[Json]) -> Json:
     """Return the fields of the form that does it again for what failed."""
     if "executions" in payload:
-        return [("pick", f"{each['taskId']}/{each['executionId']}") for each in refusals]
-    fields = {"action": payload["action"], "pauseId": payload["filter"].get("pauseId", "")}
-    return [*fields.items(), *(("ids", each["taskId"]) for each in refusals)]
+        return {"pick": " ".join(f"{each['taskId']}/{each['executionId']}" for each in refusals)}
+    ids = " ".join(each["taskId"] for each in refusals)
+    return {"action": payload["action"], "pauseId": payload["filter"].get("pauseId"), "ids": ids}
 
 
 def fetch_notes(api: Api, visit: Visit) -> list[Json]:

@@ -33,19 +33,21 @@ class Api:
         etag: str = "",
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        method: str = "POST",
     ) -> Json:
-        """Send a POST, with `If-Match` if there is an ETag. Raises CloudschedError if the API refuses."""
-        given = {**(headers or {}), **_match(etag)}
+        """Send a POST or such, with `If-Match` if there is an ETag. Raises CloudschedError if the API refuses."""
+        given = dict(headers or {})
+        if etag:
+            given["If-Match"] = etag
         is_safe = not given.keys().isdisjoint({"If-Match", "Idempotency-Key"})
-        request = ApiRequest("POST", path, dict(content or {}), dict(query or {}), given, is_idempotent=is_safe)
+        request = ApiRequest(method, path, dict(content or {}), dict(query or {}), given, is_idempotent=is_safe)
         return self._send(request).content
 
     def patch(
         self, path: str, content: Mapping[str, Any], *, etag: str = "", query: Mapping[str, str] | None = None
     ) -> Json:
         """Send a JSON merge patch, with `If-Match` if there is an ETag. Raises CloudschedError if the API refuses."""
-        request = ApiRequest("PATCH", path, dict(content), dict(query or {}), _match(etag), is_idempotent=bool(etag))
-        return self._send(request).content
+        return self.post(path, content, etag=etag, query=query, method="PATCH")
 
     def put(self, path: str, content: Mapping[str, Any]) -> None:
         """Put something in the place of what is there. Raises CloudschedError if the API refuses."""
@@ -88,13 +90,6 @@ class Api:
             return (yield request)
 
         return self._client.run_flow(flow())
-
-
-def _match(etag: str) -> dict[str, str]:
-    """Return the header that lets a request change nothing but this version."""
-    if not etag:
-        return {}
-    return {"If-Match": etag}
 
 
 def execution_path(task_id: str, execution_id: str) -> str:

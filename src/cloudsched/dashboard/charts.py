@@ -26,16 +26,12 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
     from cloudsched.domain.responses.count import Count
 
-_NAMES: Final = {
-    "cls": "class",
-    "fill_opacity": "fill-opacity",
-    "aria_label": "aria-label",
-}
-
 
 def element(tag: str, *children: Markup | str, **attributes: str | float) -> Markup:
-    """Return an element. Numbers have at most two decimals."""
-    written = "".join([f' {_NAMES.get(name, name)}="{_write_value(value)}"' for name, value in attributes.items()])
+    """Return an element. Numbers have at most two decimals. An attribute is named as `class_` or `fill_opacity`."""
+    written = "".join(
+        [f' {name.strip("_").replace("_", "-")}="{_write_value(value)}"' for name, value in attributes.items()]
+    )
     inside = "".join([child if isinstance(child, Markup) else escape(show_unseen(child)) for child in children])
     return Markup(f"<{tag}{written}>{inside}</{tag}>")  # noqa: S704 - names of ours, and escaped values
 
@@ -143,7 +139,7 @@ def draw_bars(places: Sequence[tuple[float, float, RunPart]], most: int, name: s
 
     The Tab key passes over the links: the numbers beside the chart are links, too, and so is each row of a day.
     """
-    scenery = [element("line", cls="base", x1=0, x2="100%", y1=_HEIGHT, y2=_HEIGHT)]
+    scenery = [element("line", class_="base", x1=0, x2="100%", y1=_HEIGHT, y2=_HEIGHT)]
     links = []
     for left, right, part in places:
         width = right - left
@@ -152,14 +148,14 @@ def draw_bars(places: Sequence[tuple[float, float, RunPart]], most: int, name: s
             tall = min(max(_LEAST, _HEIGHT * number.value / max(most, 1)), top)
             top -= tall
             x, wide = percent(left + _GAP * width), percent(width * (1 - 2 * _GAP))
-            piece = element("rect", cls=number.css, x=x, width=wide, y=top, height=tall)
+            piece = element("rect", class_=number.css, x=x, width=wide, y=top, height=tall)
             said = element("title", f"{visit.moment(part.start).clock} {number.words}")
-            links.append(element("a", said, piece, href=number.href, cls="b", tabindex="-1"))
+            links.append(element("a", said, piece, href=number.href, class_="b", tabindex="-1"))
         if part.start <= visit.now < part.end:
             place = left + width * ((visit.now - part.start) / (part.end - part.start))
-            scenery.append(element("line", cls="nowl", x1=percent(place), x2=percent(place), y1=0, y2=_HEIGHT))
-    hidden = element("g", *scenery, **{"aria-hidden": "true"})
-    return element("svg", *links, hidden, cls="c", height=_HEIGHT, role="group", aria_label=name)
+            scenery.append(element("line", class_="nowl", x1=percent(place), x2=percent(place), y1=0, y2=_HEIGHT))
+    hidden = element("g", *scenery, aria_hidden="true")
+    return element("svg", *links, hidden, class_="c", height=_HEIGHT, role="group", aria_label=name)
 
 
 _LOOKS = {
@@ -208,8 +204,8 @@ def _draw(bars: Iterable[tuple[Json, str]], start: datetime, end: datetime) -> M
         if css == "hatched":
             shape["fill"] = "url(#hatch)"
         width = percent(share) if share > 0.003 else "3"  # noqa: PLR2004 - three pixels at least
-        marks.append(element("rect", cls=css, x=percent((begin - start) / length), width=width, **shape))
-    return element("svg", *marks, cls="c", height=32, **{"aria-hidden": "true"})
+        marks.append(element("rect", class_=css, x=percent((begin - start) / length), width=width, **shape))
+    return element("svg", *marks, class_="c", height=32, aria_hidden="true")
 
 
 MARKS: Final = 12
@@ -233,10 +229,10 @@ _FILLS: Final[dict[str, str]] = {ExecutionStatus.RUNNING: "f-run", ExecutionStat
 def draw_runs(statuses: Sequence[str]) -> Markup:
     """Return the marks of executions, the earliest first. The latest is at the right."""
     shown = statuses[-MARKS:]
-    parts = [element("line", cls="base", x1=0, x2=_STEP * MARKS, y1=_LINE, y2=_LINE)]
+    parts = [element("line", class_="base", x1=0, x2=_STEP * MARKS, y1=_LINE, y2=_LINE)]
     for place, status in enumerate(shown, MARKS - len(shown)):
         parts += _draw_mark(status, place * _STEP)
-    return element("svg", *parts, cls="runs", role="img", aria_label=write_runs(statuses))
+    return element("svg", *parts, class_="runs", role="img", aria_label=write_runs(statuses))
 
 
 def write_runs(statuses: Sequence[str]) -> str:
@@ -256,15 +252,21 @@ def write_runs(statuses: Sequence[str]) -> str:
 
 def _draw_mark(status: str, left: int) -> list[Markup]:
     if status in BAD:
-        return [element("rect", cls="f-fail", x=left, y=_LINE, width=_MARK_WIDTH, height=_FAILURE_HEIGHT)]
+        return [element("rect", class_="f-fail", x=left, y=_LINE, width=_MARK_WIDTH, height=_FAILURE_HEIGHT)]
     top = _LINE - _MARK_HEIGHT
     if status == ExecutionStatus.SUSPENDED:
         hatched = element("rect", x=left, y=top, width=_MARK_WIDTH, height=_MARK_HEIGHT, fill="url(#hatch)")
         frame = element(
-            "rect", cls="o w", x=left + 0.5, y=top + 0.5, width=_MARK_WIDTH - 1, height=_MARK_HEIGHT - 1, fill_opacity=0
+            "rect",
+            class_="o w",
+            x=left + 0.5,
+            y=top + 0.5,
+            width=_MARK_WIDTH - 1,
+            height=_MARK_HEIGHT - 1,
+            fill_opacity=0,
         )
         return [hatched, frame]
     if status in NOT_RUN_STATUSES:
-        base = element("rect", cls="f-past", x=left, y=_LINE - 1, width=_MARK_WIDTH, height=1)
-        return [base, element("path", cls="skipped", d=_SHAPES[status].format(x=left))]
-    return [element("rect", cls=_FILLS.get(status, "f-past"), x=left, y=top, width=_MARK_WIDTH, height=_MARK_HEIGHT)]
+        base = element("rect", class_="f-past", x=left, y=_LINE - 1, width=_MARK_WIDTH, height=1)
+        return [base, element("path", class_="skipped", d=_SHAPES[status].format(x=left))]
+    return [element("rect", class_=_FILLS.get(status, "f-past"), x=left, y=top, width=_MARK_WIDTH, height=_MARK_HEIGHT)]

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 LOCAL_HOSTS: Final = frozenset({"localhost"})
 """The names of this machine: every name and address that can mean no other. See `cloudsched.domain.local_requests`."""
-_POLICY: Final = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
-)
+_HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    **dict.fromkeys(("Referrer-Policy", "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy"), "same-origin"),
+}
 
 
 def find_refusal(request: Request, hosts: frozenset[str] | None, *, has_sign_in: bool = False) -> str | None:
@@ -45,11 +49,7 @@ def find_refusal(request: Request, hosts: frozenset[str] | None, *, has_sign_in:
 
 def finish(request: Request, response: Response) -> Response:
     """Give a response the headers that keep browsers strict, and compress it."""
-    response.headers["Content-Security-Policy"] = _POLICY
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Referrer-Policy"] = "same-origin"
-    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    response.headers.update(_HEADERS)
     return compress(request, response)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -91,6 +92,11 @@ class Field:
     def id(self) -> str:
         """Return its id on the page."""
         return f"f-{self.name}"
+
+
+def hash_text(text: str) -> str:
+    """Return a short text by which a page or a form knows whether something has changed since."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 PAYLOAD: Final = "payload"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.forms.fields import Again, Submitted, describe_problem
+from cloudsched.dashboard.forms.fields import Again, Submitted, hash_text, refuse
 from cloudsched.dashboard.forms.task_options import (
     describe_option,
     drop_defaults,
@@ -45,7 +44,7 @@ def fetch(api: Api, _visit: Visit, task_id: str, number: int) -> Json:
         "entry": entry,
         "values": values,
         "left": left,
-        "shown": hashlib.sha256(shown.encode()).hexdigest()[:16],
+        "shown": hash_text(shown),
     }
 
 
@@ -67,8 +66,7 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, number:
     except PreconditionFailed:
         return Again({**fetch(api, visit, task_id, number), "error": _CHANGED}, 412)
     except CloudschedError as error:
-        problem = describe_problem(error)
-        return Again({**answer, "error": str(problem)}, problem.status)
+        return refuse(answer, error)
     return Submitted(f"tasks/{task_id}", "taken-back" if answer["values"] else "same")
 
 

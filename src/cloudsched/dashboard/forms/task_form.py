@@ -5,7 +5,6 @@ The API checks each before anything is stored. A schedule is read back: its mean
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,7 @@ from cloudsched.dashboard.forms.fields import (
     PAYLOAD,
     Again,
     Submitted,
+    hash_text,
     make_payload,
     place_faults,
     read_key,
@@ -207,7 +207,7 @@ def _describe_task(api: Api, visit: Visit, task: Json, etag: str) -> Json:
         "schedule": write_words(api, task, visit.now),
         PAYLOAD: write_payload(task.get(PAYLOAD)),
     }
-    base = json.dumps({name: _digest(text) for name, text in sorted(now.items())})
+    base = json.dumps({name: hash_text(text) for name, text in sorted(now.items())})
     return {**answer, "now": now, "base": base}
 
 
@@ -269,17 +269,13 @@ def _find_conflicts(texts: Mapping[str, str], now: Mapping[str, str], base: str)
     found = []
     for name in dict.fromkeys([*now, *opened]):
         theirs = now.get(name, "")
-        before = opened.get(name, _digest(""))
+        before = opened.get(name, hash_text(""))
         mine = texts.get(name)
-        if mine is not None and _digest(mine) == before:
+        if mine is not None and hash_text(mine) == before:
             mine = None
-        if _digest(theirs) != before:
+        if hash_text(theirs) != before:
             found.append((name, mine, theirs))
     return found
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:

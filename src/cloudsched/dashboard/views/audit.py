@@ -48,10 +48,10 @@ def build(answer: Json, visit: Visit) -> Json:
         and (until is None or parse_instant(each["at"]) < until)
     ]
     return {
+        **answer,
         "filters": show_filters(visit, CHANGES),
         "rows": sorted(rows, key=lambda each: parse_instant(each["at"]), reverse=True),
         "nothing": "No changes match." if asked else "No changes are kept.",
-        "isComplete": answer["isComplete"],
         "next": answer.get("nextPageToken"),
     }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.filters import TASK_FILTERS, TASKS, read_filters
-from cloudsched.dashboard.forms.fields import Again, Submitted, describe_problem, read_key
+from cloudsched.dashboard.forms.fields import Again, Submitted, read_key, refuse
 from cloudsched.dashboard.times import read_instant
 from cloudsched.dashboard.views.actions import list_filters
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
@@ -115,8 +115,7 @@ def _start(api: Api, visit: Visit, answer: Json, texts: Mapping[str, str]) -> Su
             return Again({**answer, "error": "Type the number of tasks to delete them. Nothing was done."}, 400)
         task = api.post(answer["path"], answer["content"], headers={"Idempotency-Key": answer["key"]})
     except CloudschedError as error:
-        problem = describe_problem(error)
-        return Again({**answer, "error": str(problem)}, problem.status)
+        return refuse(answer, error)
     return Submitted(f"actions/{task['id']}", "bulk")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.charts import find_span, list_rows
+from cloudsched.dashboard.forms.fields import hash_text
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, OPEN, shorten_error, show_status, write_message
 from cloudsched.dashboard.times import find_instant, find_took, parse_instant, write_duration, write_took
@@ -71,7 +71,7 @@ def find_good(api: Api, path: str, record: Json) -> str | None:
 
 def hash_record(record: Json) -> str:
     """Return a text that changes with an execution, for pages that show it as it goes on."""
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
+    return hash_text(json.dumps(record, sort_keys=True))
 
 
 def _fetch_why(api: Api, visit: Visit, record: Json, task: Json) -> str:

@@ -119,6 +119,7 @@ def build(answer: Json, visit: Visit) -> Json:
     if following:
         sentence += f" Next: {following['title']}, {visit.moment(following['nextExecutionTime']).relative}."
     return {
+        **answer,
         "said": said,
         "sentence": sentence,
         "needs": [{**each, "look": show_need(each["cause"])} for each in needs],
@@ -128,7 +129,5 @@ def build(answer: Json, visit: Visit) -> Json:
             for status, count in counts.get("tasks", {}).items()
             if count["value"]
         ],
-        "next": answer["next"],
-        "restorable": answer["restorable"],
         "health": build_health(answer["health"], counts, visit),
     }

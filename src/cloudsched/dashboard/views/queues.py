@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from cloudsched.dashboard.forms.fields import Submitted
-from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.dashboard.words import add_counts, only_if, write_count
 from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.task import NeedCause
 from cloudsched.errors import NotFound
@@ -52,12 +52,9 @@ def build(answer: Json, visit: Visit) -> Json:
     rows.sort(key=lambda row: not row["isPaused"])
     paused = sum(row["isPaused"] for row in rows)
     queues = answer["queues"]
-    count = {
-        "value": sum(each["waiting"]["value"] for each in queues),
-        "atLeast": any(each["waiting"]["atLeast"] for each in queues),
-    }
+    count = add_counts(each["waiting"] for each in queues)
     sentence = only_if(paused, f"{write_count(paused, 'queue is', 'queues are')} paused. ")
-    sentence += f"For workers {write_count(count, 'run waits', 'runs wait')}."
+    sentence += f"For workers {count.write('run waits', 'runs wait')}."
     rows += [_build_queue(each, answer["workers"]) for each in queues]
     return {**answer, "rows": rows, "sentence": sentence}
 

@@ -69,8 +69,8 @@ def build(answer: Json, visit: Visit) -> Json:
     is_of_these = asked.keys() <= {*TASK_FILTERS, "orderBy", "calls"}
     actions = [*BatchAction] if visit.may_change else []
     return {
+        **answer,
         "sentence": _write_number(answer, visit),
-        "restorable": answer["restorable"],
         "halts": say_halts(answer, tasks),
         "rows": [_build_task(each, visit) for each in tasks],
         "filters": show_filters(visit, offered),
@@ -147,7 +147,12 @@ _LONGEST_FOUND: Final = 500
 """The longest text that the API takes."""
 _MOST: Final = 20
 _LATELY: Final = timedelta(days=7)
-_FIELDS: Final = {"People": "owners", "Handlers": "handlers", "Labels": "labels"}
+_GROUPS: Final = {
+    "People": ("owners", "people/"),
+    "Handlers": ("handlers", "tasks?handler="),
+    "Labels": ("labels", "tasks?label="),
+}
+"""The groups of names: the API's, and the beginning of the address of each."""
 
 
 def fetch_found(api: Api, visit: Visit) -> Json:
@@ -167,11 +172,14 @@ def build_found(answer: Json, visit: Visit) -> Json:
     """Return what was found, in groups, and where else the text may stand."""
     text = visit.query.get("q", "").strip()
     errors = {"error": text, "from": (visit.now - _LATELY).isoformat()}
-    groups = [(name, answer.get(field, ())) for name, field in _FIELDS.items()]
     return {
-        "tasks": answer["tasks"],
+        **answer,
         "sentence": _write_sentence(answer, text),
-        "groups": [(name, [(each, _find_address(name, each)) for each in found]) for name, found in groups if found],
+        "groups": [
+            (name, [(each, f"{address}{quote(each, safe='')}") for each in answer[field]])
+            for name, (field, address) in _GROUPS.items()
+            if answer.get(field)
+        ],
         "elsewhere": [
             ("Tasks with it in their names or payloads", f"tasks?{urlencode({'search': text})}"),
             (f"Runs of the last {_LATELY.days} days whose error has it", f"runs?{urlencode(errors)}"),
@@ -181,18 +189,12 @@ def build_found(answer: Json, visit: Visit) -> Json:
     }
 
 
-def _find_address(group: str, name: str) -> str:
-    if group == "People":
-        return f"people/{quote(name, safe='')}"
-    return f"tasks?{urlencode({'handler' if group == 'Handlers' else 'label': name})}"
-
-
 def _write_sentence(answer: Json, text: str) -> str:
     if "isComplete" not in answer:
         return f"Type a part of an id, a title, a person, a handler or a label, of at most {_LONGEST_FOUND} letters."
     count = {"value": len(answer["tasks"]), "atLeast": len(answer["tasks"]) == _MOST or not answer["isComplete"]}
     said = f"{write_count(count, 'task', 'tasks')}. "
-    if not any(answer[field] for field in ("tasks", *_FIELDS.values())):
+    if not answer["tasks"] and not any(answer[field] for field, _ in _GROUPS.values()):
         said = f"Nothing is named “{text}”. "
     if answer.get("matchedBy") == "BEGINNINGS":
         return f"{said}Tasks are found by the beginnings of words alone, if they were saved since the index is on."

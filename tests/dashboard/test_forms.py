@@ -302,7 +302,7 @@ def test_choices_are_those_of_the_api() -> None:
         ("overlap", Overlap),
         ("catchUp", CatchUpMode),
     ):
-        assert [each.value for each in fields[name].options] == [*members], name
+        assert [value for value, _ in fields[name].options] == [*members], name
 
 
 def test_an_awaited_event_is_answered_in_a_form(stack: Stack, ui: str) -> None:

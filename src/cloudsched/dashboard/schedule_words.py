@@ -70,7 +70,7 @@ def build_upcoming(due: list[datetime], visit: Visit, own_zone: str) -> list[Jso
     rows = []
     before = visit.now
     for at in due:
-        row = {"at": at, "change": "", "isOverdue": at <= visit.now}
+        row = {"at": at, "utc": f"{at:%d %b %H:%M}", "change": "", "isOverdue": at <= visit.now}
         if at - before <= _FAR:
             for change in find_clock_changes(before, at, zone):
                 row["change"] = change.describe(zone) + only_if(zone != visit.zone, f" in {zone.key}")

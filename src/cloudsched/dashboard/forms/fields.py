@@ -22,7 +22,7 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cloudsched.dashboard.api import Json
 
@@ -64,15 +64,6 @@ def read_key(texts: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectOption:
-    """A choice."""
-
-    value: str
-    label: str
-    is_chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Field:
     """A field."""
 
@@ -85,7 +76,8 @@ class Field:
     error: str = ""
     rows: int = 0
     is_code: bool = False
-    options: tuple[SelectOption, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    """The choices: values and labels."""
     suggestions: tuple[str, ...] = ()
 
     @property
@@ -137,14 +129,6 @@ def read_payload(texts: Mapping[str, str], errors: dict[str, str]) -> Any:  # no
     except InvalidInput as error:
         errors[PAYLOAD] = f"{error.problem}"
         return {}
-
-
-def choose(pairs: Iterable[tuple[str, str]], text: str) -> tuple[SelectOption, ...]:
-    """Return choices, if there are any. A text that is not among them is added."""
-    known = list(pairs)
-    if known and text and text not in {value for value, _ in known}:
-        known.append((text, text))
-    return tuple(SelectOption(value, label, value == text) for value, label in known)
 
 
 def read_json(text: str) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.dashboard.forms.fields import Field, SelectOption, choose
+from cloudsched.dashboard.forms.fields import Field
 from cloudsched.dashboard.words import split_words
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
@@ -287,17 +287,15 @@ def make_options(
     return tuple(fields)
 
 
-def _list_options(name: str, text: str, *, is_new: bool) -> tuple[SelectOption, ...]:
-    """Return the choices of an option. A new task may leave them all, for what is usual."""
-    choices = _CHOICES.get(name, {})
-    if _CONTROLS.get(name) == "checks":
-        return tuple(SelectOption(value, label, value in text.split()) for value, label in choices.items())
-    if is_new and choices:
-        return choose([("", "default"), *choices.items()], text)
-    return choose(choices.items(), text)
+def _list_options(name: str, text: str, *, is_new: bool) -> tuple[tuple[str, str], ...]:
+    """Return the choices of an option, also an unknown one. A new task may leave them all, for what is usual."""
+    choices = dict(_CHOICES.get(name, {}))
+    if _CONTROLS.get(name) == "select":
+        choices = {**({"": "default"} if is_new else {}), **choices}
+        if text:
+            choices.setdefault(text, text)
+    return tuple(choices.items())
 
 
 def _write_hint(name: str, *, is_new: bool) -> str:
-    if is_new:
-        return _HINTS_OF_NEW.get(name, _HINTS.get(name, ""))
-    return _HINTS.get(name, "")
+    return (is_new and _HINTS_OF_NEW.get(name)) or _HINTS.get(name, "")

@@ -79,12 +79,6 @@ class Api:
         handlers: list[Json] = self.get("/v1/handlers")["handlers"]
         return next((each for each in handlers if each["name"] == name), {})
 
-    def describe(self, schedule: Mapping[str, Any]) -> str:
-        """Return a schedule in the API's words as of now, which its reader understands."""
-        body = {"schedule": schedule, "count": 1}
-        answer = self._send(ApiRequest("POST", "/v1/schedules/preview", body, is_idempotent=True)).content
-        return str(answer.get("description", ""))
-
     def _send(self, request: ApiRequest) -> JsonResponse:
         def flow() -> Generator[ApiRequest, JsonResponse, JsonResponse]:
             return (yield request)

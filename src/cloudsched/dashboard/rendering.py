@@ -17,7 +17,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard.forms.fields import name_field
 from cloudsched.dashboard.static_files import find_folder
-from cloudsched.dashboard.status import SHAPES, Status, shorten_error, show_status
+from cloudsched.dashboard.status import SHAPES, shorten_error, show_status
 from cloudsched.dashboard.times import ShownInstant, write_took
 from cloudsched.dashboard.words import fold_deliveries, only_if, show_unseen, write_count
 from cloudsched.features.table import FEATURES
@@ -99,13 +99,8 @@ class _Place:
                 self._is_in_tag = self._is_in_tag and self._is_quoted
             elif not self._is_in_tag:
                 self._is_in_tag = True
-                self._note(found[2].lower(), is_end=bool(found[1]))
-
-    def _note(self, tag: str, *, is_end: bool) -> None:
-        if is_end and tag == self._plain:
-            self._plain = ""
-        elif not is_end and tag in _PLAIN:
-            self._plain = tag
+                if (tag := found[2].lower()) in _PLAIN:
+                    self._plain = only_if(not found[1], tag)
 
     def name_filter(self) -> str:
         """Return the filter for a value that is printed here. Empty for none."""
@@ -114,9 +109,6 @@ class _Place:
         if self._is_in_tag or self._plain in {"textarea", "script", "style"}:
             return ""
         return "unseen" if self._plain else "isolate"
-
-
-FILTERS: Final = {"isolate": isolate, "unseen": show_unseen}
 
 
 _FOLDER: Final = Path(__file__).parent
@@ -139,12 +131,6 @@ def _show_moment(context: Context, at: ShownInstant | str | datetime) -> ShownIn
     return visit.moment(at)
 
 
-def _show_look(status: Status | str) -> Status:
-    if isinstance(status, Status):
-        return status
-    return show_status(status)
-
-
 def _hold_dates(text: str) -> Markup:
     """Return a text whose dates stay on one line, such as ``2027-03-24`` and ``24 March 2027``."""
     return Markup(_DATE.sub(r'<span class="whole">\g<0></span>', str(escape(isolate(text)))))  # noqa: S704 - escaped before
@@ -164,9 +150,11 @@ TEMPLATES: Final = Environment(
     extensions=[_Unindent, Isolation],
 )
 """Compiled once for all who are signed in. Each has a `Dashboard` of their own."""
-TEMPLATES.filters |= FILTERS | {
+TEMPLATES.filters |= {
+    "isolate": isolate,
+    "unseen": show_unseen,
     "moment": _show_moment,
-    "look": _show_look,
+    "look": show_status,
     "count": write_count,
     "fold": fold_deliveries,
     "dates": _hold_dates,

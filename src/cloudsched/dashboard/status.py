@@ -145,7 +145,9 @@ def say_halts(answer: Json, rows: Iterable[Json]) -> str:
     )
 
 
-def show_status(name: str) -> Status:
+def show_status(name: Status | str) -> Status:
     """Return a status as it is shown. One that only a newer API knows has its own name as its word."""
+    if isinstance(name, Status):
+        return name
     known = _TASK.get(name) or _EXECUTION.get(name) or _STEP.get(name) or _DELIVERY.get(name)
     return known or Status("due", name.replace("_", " ").capitalize(), "due")

@@ -130,19 +130,20 @@ def preview_saved(api: Api, checked: Json, task: Json | None = None) -> Json:
     """
     told = checked.get("readBack") or {}
     notes = [str(each) for each in told.get("assumed", ())]
-    if checked["status"] == TaskStatus.PAUSED:
+    due = checked.get("upcoming", ())
+    is_paused = checked["status"] == TaskStatus.PAUSED
+    if is_paused or not told.get("description"):
         body = {"schedule": checked["schedule"], "owner": checked["owner"], "count": _COUNT}
-        plan = api.post("/v1/schedules/preview", body)
+        told = api.post("/v1/schedules/preview", body)
+    if is_paused:
+        due = told["occurrences"]
         notes.append("It is paused. This applies once it is resumed.")
-    else:
-        words = told.get("description") or api.describe(checked["schedule"])
-        plan = {"description": words, "occurrences": checked.get("upcoming", ())}
     if lost := sorted(_list_calendars(task or {}) - _list_calendars(checked)):
         notes.append(f"It no longer follows the calendar {' and '.join(lost)}: the new schedule does not name it.")
     return {
-        "description": plan.get("description", ""),
+        "description": told["description"],
         "schedule": {**checked["schedule"], "timezone": checked.get("timezone", "UTC")},
-        "occurrences": plan.get("occurrences", ()),
+        "occurrences": due,
         "assumptions": notes,
     }
 

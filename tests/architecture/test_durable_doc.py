@@ -31,19 +31,18 @@ class Summary(BaseModel):
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """Return an app with the handlers that the page calls."""
-    made = App()
 
-    @made.handler("publish")
+    @app.handler("publish")
     def publish(summary: Summary) -> Summary:
         return summary
 
-    @made.handler("render")
+    @app.handler("render")
     def render(payload: dict[str, Any]) -> str:
         return f"rendered {payload}"
 
-    return made
+    return app
 
 
 def test_a_declared_event_is_what_the_handler_gets() -> None:

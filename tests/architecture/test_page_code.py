@@ -80,19 +80,18 @@ def serve(app: App) -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """Return an app with the handler that most pages use."""
-    made = App(Settings())
 
-    @made.handler("remind", access="users")
+    @app.handler("remind", access="users")
     def remind(reminder: Reminder) -> str:
         return reminder.text
 
-    @made.handler("greet")
+    @app.handler("greet")
     def greet(payload: dict[str, str]) -> str:
         return payload["name"]
 
-    return made
+    return app
 
 
 def test_declared_tasks_run() -> None:

@@ -14,7 +14,7 @@ from tests.dashboard.role_pages import Pages
 from tests.web.callers import DAY, HOUR, MINUTE
 from werkzeug.test import TestResponse
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context
 from cloudsched.dashboard.routes import DONE
 from cloudsched.dashboard.times import BLANK
 from cloudsched.dashboard.views.task import build_entry
@@ -31,9 +31,7 @@ Create = Callable[..., Task]
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("work", access="users")
     def work() -> str:
         return "done"

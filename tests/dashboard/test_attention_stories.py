@@ -11,7 +11,7 @@ from tests.conftest import MakeTask
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import DAY, HOUR, MINUTE
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Settings
+from cloudsched import App, Context, RetryPolicy, Schedule
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskStatus
@@ -24,8 +24,7 @@ IS_WELL: set[str] = set()
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
+def app(app: App) -> App:
     IS_WELL.clear()
 
     @app.handler("shaky", retry=0, access="users")

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.dashboard.role_pages import Pages
 
-from cloudsched import App, Settings
+from cloudsched import App
 from cloudsched.domain.documents.task import Task
 
 DAILY = {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"}}
@@ -17,9 +17,7 @@ API = "/v1/people/ada/budget"
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("work", access="users")
     def work() -> str:
         return "done"

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import DAY, MINUTE
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context
 from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.transitions.needs import find_trouble
 
@@ -21,9 +21,7 @@ class Decision(BaseModel):
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("pay", events={"decision": Decision}, access="users")
     def pay(ctx: Context) -> str:
         decision = ctx.wait_for(

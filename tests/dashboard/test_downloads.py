@@ -20,9 +20,8 @@ from cloudsched.errors import CloudschedError
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """A handler for the pages of each role."""
-    app = App()
 
     @app.handler("greet")
     def greet(payload: dict[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import MINUTE
 
-from cloudsched import App, RetryPolicy, Settings
+from cloudsched import App, RetryPolicy
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease
 from cloudsched.domain.transitions.commit import Commit
 
@@ -17,9 +17,7 @@ PAST = timedelta(hours=3, minutes=47)
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("patient", retry=RetryPolicy(max_retries=3, jitter=0, first_delay=10 * MINUTE))
     def patient() -> None:
         raise ValueError("not yet")

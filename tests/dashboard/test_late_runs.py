@@ -6,14 +6,12 @@ import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR, MINUTE
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.execution import ExecutionStatus
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("naps")
     def naps(ctx: Context) -> None:
         ctx.sleep(5 * HOUR)

@@ -13,13 +13,11 @@ import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import MINUTE
 
-from cloudsched import App, Settings
+from cloudsched import App
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("work", access="users")
     def work() -> None: ...
 

@@ -11,7 +11,7 @@ from tests.dashboard.conftest import read_form
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR, MINUTE
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule
 from cloudsched.dashboard.offered_verbs import explain_retry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit
@@ -21,9 +21,9 @@ DONE: list[str] = []
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """A handler for servers only, and a durable one whose second step fails until the test has mended it."""
-    app, state = App(Settings()), {"is_broken": True}
+    state = {"is_broken": True}
     DONE.clear()
 
     @app.handler("closed")

@@ -12,9 +12,8 @@ from cloudsched import App
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """A handler that fails."""
-    app = App()
     app.handler("payroll", retry=0)(lambda: 1 / 0)
     return app
 

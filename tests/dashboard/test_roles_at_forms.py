@@ -10,7 +10,7 @@ import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import MINUTE
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.authority import OWN_CODE
@@ -21,9 +21,7 @@ NEW = {"handler": "work", "title": "Forged", "schedule": "every day at 9", "time
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("work", access="users")
     def work(payload: dict[str, int]) -> str:
         return f"done {payload}"

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.execution import ExecutionStatus
 
 
@@ -19,9 +19,7 @@ class Note(BaseModel):
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("naps")
     def naps(ctx: Context) -> None:
         ctx.sleep(5 * HOUR)

@@ -14,7 +14,7 @@ from tests.dashboard.conftest import read_hidden
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR, MINUTE
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule
 from cloudsched.dashboard.views import runs as runs_view
 from cloudsched.dashboard.words import SKIPPED_TOGETHER
 
@@ -22,8 +22,7 @@ IS_MENDED: list[bool] = []
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
+def app(app: App) -> App:
     IS_MENDED.clear()
 
     @app.handler("load", retry=0, access="users")

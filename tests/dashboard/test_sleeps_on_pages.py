@@ -9,7 +9,7 @@ import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import DAY, MINUTE
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule
 from cloudsched.domain.in_words import say_clock
 from cloudsched.testing import START
 
@@ -17,9 +17,7 @@ WAKES = START + 3 * DAY
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("naps")
     def naps(ctx: Context) -> None:
         ctx.sleep(WAKES)

@@ -8,12 +8,11 @@ import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR
 
-from cloudsched import App, Schedule, Settings
+from cloudsched import App, Schedule
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
+def app(app: App) -> App:
     for name in ("gone", "there"):
         app.handler(name, access="users")(lambda: None)
     return app

@@ -11,7 +11,7 @@ from tests.dashboard.conftest import NOW, visit
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule
 from cloudsched.dashboard.times import BLANK
 from cloudsched.dashboard.views import usage as usage_view
 from cloudsched.engine.authority import OWN_CODE
@@ -94,9 +94,7 @@ def test_of_very_many_the_dearest_are_shown_and_the_others_are_counted() -> None
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("spend")
     def spend(ctx: Context) -> None:
         ctx.used(queries=9, tokens=250)

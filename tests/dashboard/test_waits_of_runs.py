@@ -10,7 +10,7 @@ import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import DAY, HOUR, MINUTE, SECOND
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Settings
+from cloudsched import App, Context, RetryPolicy, Schedule
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.journal import StepStatus
 
@@ -19,9 +19,7 @@ LONG = "no such column; " * 60
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("naps")
     def naps(ctx: Context) -> str:
         ctx.sleep(5 * HOUR)

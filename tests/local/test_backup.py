@@ -33,14 +33,12 @@ SETTINGS = Settings()
 
 
 @pytest.fixture
-def app() -> App:
-    made = App()
-
-    @made.handler("report")
+def app(app: App) -> App:
+    @app.handler("report")
     def report(ctx: Context) -> int:
         return len(ctx.step("write", lambda: LARGE))
 
-    return made
+    return app
 
 
 def damage(path: Path) -> None:

@@ -20,14 +20,12 @@ LATER = datetime(2040, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def app() -> App:
-    made = App(Settings())
-
-    @made.handler("report")
+def app(app: App) -> App:
+    @app.handler("report")
     def report(ctx: Context) -> int:
         return len(ctx.step("write", lambda: LARGE))
 
-    return made
+    return app
 
 
 def read_rights(folder: Path) -> dict[str, int]:

@@ -14,7 +14,7 @@ from tests.outbox.orders import ORDERS
 from tests.outbox.postgres_server import run_server
 from tests.outbox.shops import DjangoShop, Shop, SqlalchemyShop, open_django_database
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox, metadata
 from cloudsched.testing import Simulation
 
@@ -74,14 +74,12 @@ def shop(request: pytest.FixtureRequest, url: str, empty: Engine, app: App, sim:
 
 
 @pytest.fixture
-def app() -> App:
-    made = App(Settings())
-
-    @made.handler("remind")
+def app(app: App) -> App:
+    @app.handler("remind")
     def remind(ctx: Context, reminder: Reminder) -> str:
         return f"{ctx.task.id}: {reminder.text}"
 
-    return made
+    return app
 
 
 @pytest.fixture

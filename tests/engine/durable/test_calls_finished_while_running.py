@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import SECOND, Create, only_run, register_work_handler
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.engine.child_tasks import ChildTasks
@@ -38,12 +38,10 @@ class ReplayHookStore(SqliteStore):
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """Return an app with calls that a worker runs when the test requests it."""
-    made = App(Settings())
-
-    made.handler("part", pull="w")(lambda: 1)
-    return made
+    app.handler("part", pull="w")(lambda: 1)
+    return app
 
 
 def finish_one_call(app: App, queue: str = "w") -> bool:

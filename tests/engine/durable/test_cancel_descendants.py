@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.engine.harness import DAY, Create, register_work_handler
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.errors import StoreUnavailable
@@ -17,23 +17,22 @@ MONTHLY = Schedule.every(30 * DAY, start=START)
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """Return an app with calls that take long, fail, and leave others behind."""
-    made = App(Settings())
 
-    @made.handler("long")
+    @app.handler("long")
     def long(ctx: Context) -> None:
         ctx.sleep(10 * DAY)
 
-    @made.handler("bad", retry=False)
+    @app.handler("bad", retry=False)
     def bad() -> None:
         raise ConnectionError("no")
 
-    @made.handler("mid")
+    @app.handler("mid")
     def mid(ctx: Context) -> None:
         ctx.call("long")
 
-    return made
+    return app
 
 
 def leave_unawaited_call(ctx: Context) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, field_validator
 from tests.engine.harness import HOUR, MINUTE, Create, register_work_handler, run_to_end
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import MAX_COMMIT_ENTRIES
 from cloudsched.domain.documents.json_limits import stored_size
@@ -52,16 +52,14 @@ class Weighed(SqliteStore):
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """Return an app with calls that return as much as an entry keeps."""
-    made = App(Settings())
+    app.handler("page")(lambda: LARGE)
 
-    made.handler("page")(lambda: LARGE)
-
-    @made.handler("strict")
+    @app.handler("strict")
     def take_strict(_: Strict) -> None: ...
 
-    return made
+    return app
 
 
 def gather_many(ctx: Context) -> int:

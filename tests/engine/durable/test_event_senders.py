@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import DAY, MINUTE, SECOND, Create, only_run
 
-from cloudsched import App, Context, EventSender, EventTimedOut, Settings
+from cloudsched import App, Context, EventSender, EventTimedOut
 from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
 from cloudsched.errors import InvalidInput, NotAllowed, NotAwaited
@@ -19,9 +19,8 @@ OWNER = EventSender(role=SenderRole.OWNER, subject="user:ada")
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """Return an app with one handler that takes the usual events, and one for each other set of senders."""
-    app = App(Settings())
 
     def wait(ctx: Context, **options: Any) -> Any:  # noqa: ANN401 - any JSON
         try:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, Create, elsewhere, only_run, run_to_end
 
-from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Settings, Task
+from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
 from cloudsched.engine.authority import OWN_CODE
@@ -33,9 +33,8 @@ class Decision(BaseModel):
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """Return an app whose handlers wait a week for an approval, and then rest for a day."""
-    app = App(Settings())
 
     def wait(ctx: Context) -> object:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import DAY, MINUTE, run
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context
 
 ASKS: dict[str, Callable[[Context], object]] = {
     "step 's'": lambda ctx: ctx.step("s", lambda: 1),
@@ -25,8 +25,7 @@ ASKS: dict[str, Callable[[Context], object]] = {
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
+def app(app: App) -> App:
     app.handler("fine")(lambda: "fine")
     return app
 

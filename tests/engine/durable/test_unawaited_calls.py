@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 from tests.engine.harness import DAY, Create, Row, only_run, register_work_handler, run, run_to_end
 
-from cloudsched import App, Context, Execution, Settings
+from cloudsched import App, Context, Execution
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import Simulation
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """Return an app whose handler ``c`` returns a number at once, fails if it is 0, or returns after so many days."""
-    app = App(Settings())
 
     @app.handler("c", retry=False)
     def c(ctx: Context, row: Row) -> int:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, Field, Secret, SecretBytes, SecretStr
 from tests.engine.harness import create, register_work_handler, run
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
@@ -41,9 +41,7 @@ SECRETS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("login")
     def login(payload: dict[str, Any]) -> Any:  # noqa: ANN401 - what it was given
         return payload

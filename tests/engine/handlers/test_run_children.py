@@ -12,7 +12,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, Field
 from tests.cases import try_each
 from tests.engine.harness import MINUTE, run_to_end
 
-from cloudsched import App, Context, Execution, Schedule, Settings, Task
+from cloudsched import App, Context, Execution, Schedule, Task
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
@@ -40,27 +40,26 @@ class Given(BaseModel):
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """Return an app whose handlers add up, and fail."""
-    made = App(Settings())
 
-    @made.handler("add")
+    @app.handler("add")
     def add(ctx: Context, payload: dict[str, Any]) -> int:
         ctx.sleep(timedelta(minutes=payload.get("minutes", 10)))
         return sum(each or 0 for each in payload.get("given", [])) + int(payload.get("n", 0))
 
-    @made.handler("broken", retry=False, tell_errors=True)
+    @app.handler("broken", retry=False, tell_errors=True)
     def broken() -> None:
         raise ConnectionError("no")
 
-    @made.handler("sum")
+    @app.handler("sum")
     def total(given: Given) -> int:
         return sum(given.given)
 
     for name, result in RESULTS.items():
-        made.handler(name)(return_always(result))
+        app.handler(name)(return_always(result))
 
-    return made
+    return app
 
 
 def add(n: int, **more: Any) -> dict[str, Any]:

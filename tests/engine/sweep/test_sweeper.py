@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import DAY, MINUTE, SECOND
 
-from cloudsched import App, Context, Schedule, Settings, Task
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.commit import VersionedTask
@@ -22,9 +22,7 @@ from cloudsched.testing import Simulation
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     app.handler("work", retry=False)(lambda: "done")
 
     @app.handler("whole")

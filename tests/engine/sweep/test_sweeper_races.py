@@ -10,7 +10,7 @@ import pytest
 from tests.engine.harness import DAY, MINUTE, SECOND
 from tests.features.pull.harness import lock_wait_list
 
-from cloudsched import App, Context, Schedule, Settings, Task
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.engine.child_tasks import ChildTasks
@@ -21,9 +21,7 @@ from cloudsched.testing import Simulation
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("part")
     def part(ctx: Context) -> int:
         ctx.sleep(DAY)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 from tests.engine.harness import MINUTE, only_run
 
-from cloudsched import App, Context, Settings, TaskDraft
+from cloudsched import App, Context, TaskDraft
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Caller, Right, Role
@@ -19,9 +19,7 @@ class Note(BaseModel):
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("send-note")
     def note(payload: Note) -> str:
         return payload.text

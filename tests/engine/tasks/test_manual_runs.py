@@ -8,7 +8,7 @@ import pytest
 from tests.authorities import as_user
 from tests.engine.harness import HOUR
 
-from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
+from cloudsched import App, Context, ExecutionStatus, Schedule
 from cloudsched.errors import Forbidden
 from cloudsched.testing import Simulation
 
@@ -16,9 +16,7 @@ HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2026-12-31T00:30:00")
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("count")
     def count(ctx: Context) -> str:
         return ctx.execution_id

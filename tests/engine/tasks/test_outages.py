@@ -10,7 +10,7 @@ import pytest
 from tests.engine.harness import DAY, HOUR, MINUTE, Simulate
 from tests.instants import spread
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.control_flow import ControlFlow
@@ -22,8 +22,7 @@ HOURLY = Schedule.every(HOUR, start=START + HOUR)
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
+def app(app: App) -> App:
     app.container.registry.register("tick")(lambda: "tock")
     return app
 

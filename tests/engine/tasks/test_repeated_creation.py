@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import HOUR, MINUTE
 
-from cloudsched import App, Schedule, Settings, Task, TaskStatus
+from cloudsched import App, Schedule, Task, TaskStatus
 from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, KeyReused, NotFound
@@ -17,8 +17,7 @@ SOON = START + MINUTE
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
+def app(app: App) -> App:
     app.container.registry.register("work")(lambda: "done")
     return app
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import HOUR, SECOND
 
-from cloudsched import App, Schedule, Settings, TaskDraft
+from cloudsched import App, Schedule, TaskDraft
 from cloudsched.errors import AmbiguousSchedule, InvalidSchedule
 from cloudsched.testing import START, Simulation
 
@@ -28,9 +28,7 @@ FORMS: dict[str, tuple[Any, datetime]] = {
 
 
 @pytest.fixture
-def app() -> App:
-    app = App(Settings())
-
+def app(app: App) -> App:
     app.handler("tick")(lambda: None)
     return app
 

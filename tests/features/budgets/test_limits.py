@@ -23,9 +23,8 @@ FEBRUARY = datetime(2027, 2, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def app() -> App:
+def app(app: App) -> App:
     """Handlers that use queries and tokens."""
-    app = App(Settings())
 
     @app.handler("spend", access="users")
     def spend(ctx: Context) -> None:

@@ -14,6 +14,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched.client import Client
 from cloudsched.dashboard.application import Dashboard
+from cloudsched.dashboard.times import BLANK
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
@@ -47,7 +48,7 @@ class Pages:
         return found
 
     def words(self, path: str, who: str = "admin") -> str:
-        """Return a page as people read it, without its escapes."""
+        """Return a page as people read it, without its escapes, with plain blanks."""
         return html.unescape(self._open(path, who))
 
     def text(self, path: str, who: str = "admin") -> str:
@@ -57,7 +58,12 @@ class Pages:
     def _open(self, path: str, who: str) -> str:
         page = self.get(who, path)
         assert page.status_code == 200, page.text
-        return page.text
+        return page.text.replace(BLANK, " ")
+
+    def forget(self) -> None:
+        """Let the next page look anew at what is counted and at its causes."""
+        self.sim.app.container.many_tasks.overview.forget()
+        self.sim.app.container.forget_causes()
 
     def post(self, who: str, path: str, form: dict[str, str]) -> TestResponse:
         return self._browsers[who].post(path, data=form, **ORIGIN)

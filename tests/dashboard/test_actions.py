@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
 import pytest
-from tests.dashboard.conftest import read_hidden, visit
+from tests.dashboard.conftest import ATTACK, read_hidden, visit
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import DAY, HOUR, MINUTE
 from werkzeug.test import TestResponse
@@ -116,6 +116,22 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
     assert "Restore 2" not in pages.read(f"/actions/{undone}")
     for path in (f"/actions/{action}", "/", "/tasks"):
         assert not re.search("Restore (2|these)", pages.read(path))
+
+
+@pytest.mark.parametrize("typed", ["", "2", "30", "three", "-3"])
+def test_deleting_asks_for_the_number(pages: Pages, create: Create, typed: str) -> None:
+    """The list leads to the question, with its filters and each task to tick; anything else deletes nothing."""
+    for _ in range(3):
+        create(title=ATTACK, labels=["lot=1"], **DAILY)
+    text = pages.read("/tasks?label=lot%3D1", "ada")
+    bar = text[text.index('id="bulk"') :]
+    assert 'name="label" value="lot=1"' in bar[: bar.index("</form>")]
+    assert text.count('form="bulk" name="ids"') == 3
+    page = start(pages, "ada", "action=delete&label=lot%3D1", typed)
+    assert page.status_code == 400
+    assert "Nothing was done." in page.text
+    pages.sim.advance(MINUTE)
+    assert {each.status for each in list_tasks(pages)} == {"ACTIVE"}
 
 
 def prepare(pages: Pages, create: Create, chance: random.Random) -> dict[str, int]:
@@ -237,7 +253,7 @@ def test_many_tasks_are_paused_until_a_time_of_the_page_s_zone(pages: Pages, cre
     assert pages.sim.app.get(task.id).paused_until == end
     said = re.compile(rf"Paused until:? (none → )?{end + 9 * HOUR:%a %d %b %Y %H:%M} \+0900")
     for shown in (f"/actions/{action}", "/actions", f"/tasks/{task.id}", "/audit"):
-        text = pages.text(f"{shown}?tz=Asia/Tokyo").replace(BLANK, " ")
+        text = pages.text(f"{shown}?tz=Asia/Tokyo")
         assert said.search(text), shown
         assert f"ntil {end:%Y}" not in text, shown
     assert "Restore these" in pages.read("/"), "whichever were paused"
@@ -347,13 +363,19 @@ def test_an_action_has_its_filters_in_words(pages: Pages, create: Create) -> Non
         assert re.search(r"Handler:? breaks", text), path
         assert re.search(r"Before:? \w{3}", text), path
 
-    paused = find_action(start(pages, "ada", "action=pause&status=ACTIVE"))
+    paused = find_action(start(pages, "ada", "action=pause&status=ACTIVE&dueFrom=2029-01-01T00:00:00Z"))
     pages.sim.advance(MINUTE)
+    for path in (f"/actions/{paused}", "/actions"):
+        text = pages.text(path, "ada")
+        assert re.search("Status:? Active", text), path
+        assert "Mon 01 Jan 2029 00:00 +0000" in text
+    pages.get("ada", "/tasks?tz=Asia/Tokyo")  # the viewer's zone, and not that of the task that runs it
+    assert "Times in Asia/Tokyo " in pages.text(f"/actions/{paused}", "ada")
     question = pages.read(f"/bulk?action=resume&pauseId={paused}", "ada")
     assert f'actions/{paused}">Keep them as they are' in question
     restored = find_action(start(pages, "ada", f"action=resume&pauseId={paused}"))
     text = pages.words(f"/actions/{restored}", "ada")
-    assert re.search("<h1>Restore after “Pause everything[^<”]*”</h1>", text)
+    assert re.search("<h1>Restore after “Pause tasks that match[^<”]*”</h1>", text)
     assert re.search(rf'<a href="[^"]*/actions/{paused}">', text)
     assert paused not in re.sub("<[^>]*>", "", text), "an id that says nothing is shown"
 

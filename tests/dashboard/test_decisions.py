@@ -49,7 +49,7 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     app.create(id="supplier", title="Pay the supplier", handler="pay", owner="ada")
     app.create(id="free", title="Free", handler="any", owner="bob")
     pages.sim.advance(MINUTE)
-    app.container.many_tasks.overview.forget()
+    pages.forget()
     assert re.search(r'href="\./decisions">Decide…', pages.read("/"))
     text = pages.read("/decisions")
     assert text.index('data-key="supplier') < text.index('data-key="later'), "the first to give up comes first"

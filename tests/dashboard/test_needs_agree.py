@@ -89,8 +89,7 @@ def test_each_number_is_that_of_the_list_to_which_it_leads(
                 return found
             asked["pageToken"] = answer["nextPageToken"]
 
-    sim.app.container.many_tasks.overview.forget()
-    sim.app.container.forget_causes()
+    pages.forget()
     rows = roles.fetch(who, "/v1/overview")["needs"]
     home = pages.words("/", who)
     told: dict[str, set[str]] = {}
@@ -125,7 +124,7 @@ def test_all_doors_agree_on_what_is_late(pages: Pages, make_task: MakeTask) -> N
     sim.app.container.store.commit(Commit(task))
     for past, is_so in ((-SECOND, False), (SECOND, True)):
         sim.clock.move_to(due + LATE + past)
-        sim.app.container.many_tasks.overview.forget()
+        pages.forget()
         listed = roles.fetch("admin", "/v1/tasks")["tasks"][0]
         needs = roles.fetch("admin", "/v1/overview")["needs"]
         doors = {

@@ -47,7 +47,7 @@ def count_listed(pages: Pages, link: str) -> dict[str, int]:
 def test_the_numbers_of_home_are_those_of_their_lists(pages: Pages, seed: int) -> None:
     """Of each status of tasks, and of what ran and failed in the last hours. The list's page says the number, too."""
     live(pages.sim, random.Random(seed))  # noqa: S311 - the same tasks in each run
-    pages.sim.app.container.many_tasks.overview.forget()
+    pages.forget()
     home = pages.read("/")
     numbers = [*OF_TASKS.findall(home), *NUMBER.findall(home)]
     assert len(numbers) > 4, "hardly anything was tried"

@@ -28,12 +28,12 @@ def test_a_pause_of_everything_and_another_schedule_leave_the_alarm_as_it_was(pa
     def require_alarm() -> None:
         after = pages.sim.app.get("pay")
         assert (after.status, after.consecutive_failures, after.failing_since) == ("ACTIVE", 3, before.failing_since)
-        pages.sim.app.container.many_tasks.overview.forget()
+        pages.forget()
         assert "Payroll" in pages.words("/").partition("Needs attention")[2]
 
     pages.sim.app.pause_all()
     pages.sim.advance(5 * MINUTE)
-    pages.sim.app.container.many_tasks.overview.forget()
+    pages.forget()
     assert "Payroll is paused, and its last run has failed." in pages.words("/")
     (found,) = pages.sim.app.container.many_tasks.overview.count(None).needs
     assert (found.need.cause, found.need.since) == ("PAUSED", before.failing_since), "it dates the failure"

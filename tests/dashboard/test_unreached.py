@@ -39,8 +39,7 @@ def remind(pages: Pages, app: App, owner: str, times: int = 1) -> None:
 
 
 def read(pages: Pages, who: str, path: str, *, words: bool = False) -> str:
-    pages.sim.app.container.many_tasks.overview.forget()
-    pages.sim.app.container.forget_causes()
+    pages.forget()
     return pages.words(path, who) if words else pages.text(path, who)
 
 

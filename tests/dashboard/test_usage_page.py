@@ -145,5 +145,5 @@ def test_a_budget_has_the_numbers_of_the_usage_beside_it(
 
     budgets.put("ada", 80, by=OWN_CODE)
     budgets.enforce_for("ada")
-    app.container.forget_causes()
+    pages.forget()
     assert "90 of 80 queries" in pages.read("/")

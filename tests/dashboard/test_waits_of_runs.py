@@ -47,16 +47,12 @@ def start(pages: Pages, handler: str) -> tuple[str, str]:
     return run, f"/tasks/{handler}/executions/{run}"
 
 
-def read(pages: Pages, path: str) -> str:
-    return pages.text(path).replace("\N{NO-BREAK SPACE}", " ")
-
-
 def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
     """In the task's, or in the one that is chosen; the API keeps UTC."""
     _, path = start(pages, "naps")
     end = pages.sim.app.get("naps").runs[0].due_at
     for each, zone in ((path, "America/New_York"), (f"{path}?tz=Asia/Tokyo", "Asia/Tokyo")):
-        assert f"It sleeps until {end.astimezone(ZoneInfo(zone)):%a %d %b %Y %H:%M %z}." in read(pages, each)
+        assert f"It sleeps until {end.astimezone(ZoneInfo(zone)):%a %d %b %Y %H:%M %z}." in pages.text(each)
 
 
 def test_no_next_run_of_a_list_is_past(pages: Pages) -> None:
@@ -77,7 +73,7 @@ def test_nothing_of_a_run_that_has_ended_waits(pages: Pages) -> None:
     pages.sim.advance(3 * DAY)
     [step] = app.execution("naps", run).steps
     assert (step.status, step.finished_at) == (StepStatus.CANCELLED, ended.finished_at)
-    timeline = read(pages, f"{path}?step=1").partition("Timeline")[2].partition("Retry from here")[0]
+    timeline = pages.text(f"{path}?step=1").partition("Timeline")[2].partition("Retry from here")[0]
     assert "aiting" not in timeline
     assert timeline.count(" 2 h") == 2
     app.retry("naps", run)
@@ -114,7 +110,7 @@ def test_a_sleep_that_is_over_is_not_said_to_go_on(pages: Pages, holder: str) ->
     pages.sim.advance(DAY)
     said = {"task": "It waits until its task is resumed", "queue": "It was to sleep until"}[holder]
     for each in (path, "/tasks/naps", "/runs?within=P7D"):
-        text = read(pages, each)
+        text = pages.text(each)
         assert "leeps until" not in text, each
         assert "Goes on by" not in text, each
         assert said in text or (each == path and "It was due" in text), each
@@ -127,7 +123,7 @@ def test_what_a_run_took_is_the_time_of_its_attempts(pages: Pages) -> None:
     pages.sim.advance(40 * MINUTE)
     pages.sim.queue.holds = False
     pages.sim.advance(MINUTE)
-    assert "Attempt 2 began 40 min after attempt 1 ended." in read(pages, path)
+    assert "Attempt 2 began 40 min after attempt 1 ended." in pages.text(path)
     pages.sim.advance(2 * HOUR)
     WELL.append(True)
     pages.sim.app.retry("weak", run)
@@ -135,7 +131,7 @@ def test_what_a_run_took_is_the_time_of_its_attempts(pages: Pages) -> None:
     assert pages.sim.app.execution("weak", run).status is ExecutionStatus.SUCCEEDED
     page = html.unescape(pages.words(path))
     assert "after attempt 2 ended. It was retried by the app's own code." in page
-    assert re.findall(r'<dt>Took</dt><dd>([^<]*)|class="took">([^<]*)', page) == [("0\xa0s", ""), ("", "0\xa0s")]
+    assert re.findall(r'<dt>Took</dt><dd>([^<]*)|class="took">([^<]*)', page) == [("0 s", ""), ("", "0 s")]
 
 
 def test_a_long_error_is_its_first_line_until_it_is_opened(pages: Pages) -> None:

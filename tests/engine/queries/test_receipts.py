@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import pickle
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any, Never
@@ -221,9 +221,7 @@ def test_worlds_that_were_told_wrongly_once(differs: Choice) -> None:
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("work", access="users")
     def work() -> str:
         return "Water them"
@@ -236,8 +234,7 @@ def sim() -> Iterator[Simulation]:
     def ask(ctx: Context) -> object:
         return ctx.wait_for("answer", timeout=30 * DAY)
 
-    with Simulation(app) as simulation:
-        yield simulation
+    return app
 
 
 def find_reasons(task: Task) -> set[Reason]:

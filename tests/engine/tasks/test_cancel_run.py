@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -28,9 +27,7 @@ STATES = (
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    app = App()
-
+def app(app: App) -> App:
     @app.handler("fails", retry=5)
     def fails() -> None:
         raise OSError("down")
@@ -52,8 +49,7 @@ def sim() -> Iterator[Simulation]:
         ctx.call("asks").result()
 
     app.handler("work", pull="gpu")(lambda: None)
-    with Simulation(app) as simulation:
-        yield simulation
+    return app
 
 
 HANDLERS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,15 +21,12 @@ HOUR, DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(days=7)
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    app = App()
-
+def app(app: App) -> App:
     @app.handler("note")
     def note(ctx: Context) -> str:
         return f"{ctx.scheduled_for:%a %H:%M}"
 
-    with Simulation(app) as simulation:
-        yield simulation
+    return app
 
 
 def make(sim: Simulation, **more: Any) -> str:

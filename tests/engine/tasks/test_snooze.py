@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,9 +19,7 @@ from cloudsched.testing import START, Simulation
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    app = App()
-
+def app(app: App) -> App:
     @app.handler("remind")
     def remind(ctx: Context) -> str:
         return f"{ctx.scheduled_for:%H:%M}"
@@ -33,8 +30,7 @@ def sim() -> Iterator[Simulation]:
             app.snooze(ctx.task.id)
         return "done"
 
-    with Simulation(app) as simulation:
-        yield simulation
+    return app
 
 
 def make(sim: Simulation, **more: Any) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 from tests.engine.usage.harness import create_hourly
 
-from cloudsched import App, Context, Settings
+from cloudsched import Context
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.documents.usage import MAX_HANDLERS, OTHER_HANDLERS, UsageCounts, add_usage
@@ -21,21 +20,19 @@ class Killed(ControlFlow):
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    app = App(Settings())
+def sim(sim: Simulation) -> Simulation:
     failures = list[None]()
 
-    @app.handler("spend")
+    @sim.app.handler("spend")
     def spend(ctx: Context) -> None:
         ctx.used(queries=3, tokens=7)
         if failures:
             failures.pop()
             raise ValueError("not yet")
 
-    app.handler("idle")(lambda: None)
-    with Simulation(app) as simulation:
-        simulation.failures = failures  # type: ignore[attr-defined]
-        yield simulation
+    sim.app.handler("idle")(lambda: None)
+    sim.failures = failures  # type: ignore[attr-defined]
+    return sim
 
 
 def counts(sim: Simulation, task_id: str) -> UsageCounts:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, HOUR, MINUTE
 from tests.engine.usage.harness import create_hourly
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents import owner_usage
@@ -34,15 +33,12 @@ class Killed(ControlFlow):
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("spend")
     def spend(ctx: Context) -> None:
         ctx.used(queries=3)
 
-    with Simulation(app) as simulation:
-        yield simulation
+    return app
 
 
 def make_summation(sim: Simulation) -> UsageSummation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -11,7 +10,7 @@ from tests.authorities import as_user
 from tests.engine.harness import DAY, HOUR, MINUTE
 from tests.engine.usage.harness import create_hourly, put_budget, status
 
-from cloudsched import App, Context, Schedule, Settings, TaskDraft
+from cloudsched import App, Context, Schedule, TaskDraft
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.queries.explanations import explain_task
@@ -25,15 +24,12 @@ from cloudsched.testing import Simulation
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    app = App(Settings())
-
+def app(app: App) -> App:
     @app.handler("spend", access="users")
     def spend(ctx: Context) -> None:
         ctx.used(queries=10)
 
-    with Simulation(app) as simulation:
-        yield simulation
+    return app
 
 
 @pytest.fixture

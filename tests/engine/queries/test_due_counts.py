@@ -63,6 +63,12 @@ TASKS = st.lists(
 )
 
 
+def build(**fields: Any) -> Task:
+    usual: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "status_changed_at"), START)
+    usual |= {"owner": "ada", "title": "A task", "handler": "do", "timezone": "UTC"}
+    return Task(**usual | {"is_one_time": fields["schedule"].is_one_time} | fields)
+
+
 def make_task(number: int, drawn: tuple[str, str, int, int, int, str]) -> Task | None:
     rule, zone, day, minute, hours, twist = drawn
     local = datetime(2027, 3, 20 + day) + timedelta(minutes=minute)  # noqa: DTZ001 - local
@@ -80,10 +86,9 @@ def make_task(number: int, drawn: tuple[str, str, int, int, int, str]) -> Task |
     if twist == "backlog":
         until = BEGIN + 2 * HOUR
         policy |= {"backlog": (DueRange(next_at=BEGIN - DAY, until=until),), "plan_from": until}
-    task = Task(
-        id=f"task-{number}", owner="ada" if number % 2 else "grace", title="A task", handler=f"do-{number % 3}",
-        schedule=schedule, is_one_time=schedule.is_one_time, timezone=zone, created_at=START, updated_at=START,
-        status_changed_at=START, labels=("a=b",) if number % 3 else (), **policy,
+    task = build(
+        id=f"task-{number}", owner="ada" if number % 2 else "grace", handler=f"do-{number % 3}",
+        schedule=schedule, timezone=zone, labels=("a=b",) if number % 3 else (), **policy,
     )  # fmt: skip
     coming = occurrence_from(task, BEGIN + timedelta(hours=hours))
     if coming is None:
@@ -123,12 +128,7 @@ def test_a_task_of_every_second_is_counted_without_a_walk_over_its_month() -> No
     """Two and a half million occurrences are complete within what one request may search."""
     store = SqliteStore()
     schedule = Schedule(rrule="FREQ=SECONDLY", dtstart=BEGIN.replace(tzinfo=None))
-    usual: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "status_changed_at"), START)
-    task = Task(
-        id="each-second", owner="ada", title="A task", handler="do", schedule=schedule, is_one_time=False,
-        timezone="UTC", next_execution_time=BEGIN, **usual,
-    )  # fmt: skip
-    store.commit(Commit(task))
+    store.commit(Commit(build(id="each-second", schedule=schedule, next_execution_time=BEGIN)))
     until = BEGIN + 30 * DAY
     found = count_due(store, OccurrenceQuery(until, None), split_time(BEGIN, until, ZoneInfo("UTC"), PartLength.DAY))
     assert sum(found, Count(value=0)) == Count(value=30 * 86_400)
@@ -138,13 +138,8 @@ def test_a_count_that_is_cut_says_from_when_on_it_is() -> None:
     """A rule that has to be walked over ends at its part of the search; all before that is counted."""
     store = SqliteStore()
     schedule = Schedule(rrule="FREQ=SECONDLY;BYHOUR=0,2,4,6,8,10,12,14,16,18,20,22", dtstart=BEGIN.replace(tzinfo=None))
-    usual: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "status_changed_at"), START)
     first = schedule.next_after(BEGIN)
-    task = Task(
-        id="walked", owner="ada", title="A task", handler="do", schedule=schedule, is_one_time=False,
-        timezone="UTC", next_execution_time=first, **usual,
-    )  # fmt: skip
-    store.commit(Commit(task))
+    store.commit(Commit(build(id="walked", schedule=schedule, next_execution_time=first)))
     until = BEGIN + 30 * DAY
     begin = BEGIN.replace(minute=0, second=0, microsecond=0)
     edges = [begin + number * timedelta(minutes=15) for number in range(30 * 96 + 5)]
@@ -210,16 +205,13 @@ def test_a_filter_finds_all_that_it_means_beside_any_number_of_others(
 def test_beyond_a_bound_counts_say_at_least_and_lists_are_whole() -> None:
     """A thousand are counted exactly. A list has each of them on its pages together, again and again, in order."""
     store = SqliteStore()
-    usual: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "status_changed_at"), START)
     edges = (BEGIN, BEGIN + HOUR, BEGIN + 3 * HOUR)
     expected: list[tuple[datetime, str]] = []
     for number in range(1100):
         at = BEGIN + timedelta(seconds=number // 2)
         schedule = Schedule.every(HOUR, start=at) if number % 2 else Schedule.once(at)
-        task = Task(
-            id=f"t{number:04}", owner="ada" if number < 1000 else "grace", title="A task", handler="do",
-            schedule=schedule, is_one_time=not number % 2, timezone="UTC", next_execution_time=at, wake_at=at, **usual,
-        )  # fmt: skip
+        owner = "ada" if number < 1000 else "grace"
+        task = build(id=f"t{number:04}", owner=owner, schedule=schedule, next_execution_time=at, wake_at=at)
         store.commit(Commit(task))
         expected += [(at + timedelta(hours=each), task.id) for each in range(3 if number % 2 else 1)]
     exact = count_due(store, OccurrenceQuery(edges[-1], "ada", edges[0]), edges)

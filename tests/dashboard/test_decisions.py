@@ -99,6 +99,7 @@ def test_a_wait_that_ran_out_during_a_pause_asks_nobody(pages: Pages, app: App) 
     [run] = pages.sim.executions("free")
     text = pages.text(f"/tasks/free/executions/{run.id}", "ada")
     assert "The time for an answer is over: it times out once its task is resumed." in text
+    assert "It has asked for the event &#39;approved" in pages.read("/runs?within=P7D", "ada")
     task = pages.text("/tasks/free", "ada")
     assert "waits until its task is resumed. If none has come, it times out" in task
     assert "Answer approved" not in text + task

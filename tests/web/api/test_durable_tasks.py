@@ -82,7 +82,7 @@ def test_a_workflow_runs_over_http_from_creation_to_result(client: Client, sim: 
     task = client.create(**WHOLE)
     sim.advance(MINUTE)
     (waiting,) = client.executions(task.id)
-    assert (waiting.status, waiting.message) == ("SUSPENDED", "It waits for the event 'approved'.")
+    assert (waiting.status, waiting.message) == ("SUSPENDED", "It has asked for the event 'approved'.")
     assert [step.kind for step in client.execution(task.id, waiting.id).steps] == ["CALL"] * 3 + ["EVENT"]
     told = client.send_event(task.id, "approved", {"by": "grace"})
     assert told is not None

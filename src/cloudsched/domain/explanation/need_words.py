@@ -27,7 +27,7 @@ NEED_WORDS: Final = complete_table(
         NeedCause.NO_ANSWER: NeedWords("No answer"),
         NeedCause.NOT_REACHABLE: NeedWords("Not reached"),
         NeedCause.FAILED: NeedWords("Failing", "is failing", "are failing"),
-        NeedCause.WAITING: NeedWords("Waiting for an answer", "has asked for an answer", "have asked for an answer"),
+        NeedCause.WAITING: NeedWords("Asked for an answer", "has asked for an answer", "have asked for an answer"),
         NeedCause.OVERDUE: NeedWords("Late", "is late and has not started", "are late and have not started"),
         NeedCause.PAUSED: NeedWords(
             "Paused after failures",

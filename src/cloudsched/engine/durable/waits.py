@@ -78,7 +78,7 @@ def _wait_for_event(
     else:
         until = min(poll_at, entry.due_at)
 
-    what = f"waits for the event {entry.name!r}"
+    what = f"has asked for the event {entry.name!r}"
     names = (entry.name,)
     return cursor.suspend(
         what,

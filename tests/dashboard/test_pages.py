@@ -209,7 +209,7 @@ def test_filters_are_written_as_pages_write_instants_durations_and_statuses(ui: 
     since = {"from": "2027-03-27T08:00:00+00:00"}
     shown = {
         "runs?minLateness=PT90S&minDuration=PT10S&status=TIMED_OUT": (
-            "Late by at least: 1 min 30 s",
+            "Start delay of at least: 1 min 30 s",
             "Took at least: 10 s",
             "Status: Timed out",
         ),
@@ -222,7 +222,7 @@ def test_filters_are_written_as_pages_write_instants_durations_and_statuses(ui: 
         "bulk?action=pause&dueFrom=2027-03-27T15:00:00Z": ("<dt>Due from</dt><dd>Sat 27 Mar 2027 15:00 +0000</dd>",),
         f"retry?{urlencode(since)}&minLateness=PT10S": (
             "<dt>From</dt><dd>Sat 27 Mar 2027 08:00 +0000</dd>",
-            "<dt>Late by at least</dt><dd>10 s</dd>",
+            "<dt>Start delay of at least</dt><dd>10 s</dd>",
         ),
     }
     for address, words in shown.items():

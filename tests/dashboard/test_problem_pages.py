@@ -136,7 +136,7 @@ def test_a_time_that_is_none_is_refused(pages: Pages, address: str) -> None:
         ("bulk?action=pause&search=words", "Tasks that were searched for by words", "tasks"),
         ("tasks/nope", "See Tasks", "tasks"),
         ("runs?status=nonsense", "See Runs", "runs"),
-        ("runs?minLateness=x", "Late by at least: is no length of time", "runs"),
+        ("runs?minLateness=x", "Start delay of at least: is no length of time", "runs"),
         ("tasks?dueFrom=x", "Due from: is no time", "tasks"),
         ("tasks?page=made-up", "This page of the list is no longer there. Start again at the first page.", "tasks"),
     ],

@@ -125,7 +125,7 @@ RUNS: Final = (
     SINCE,
     UNTIL,
     Filter("minDuration", "Took at least", "length", _offer(LENGTHS)),
-    Filter("minLateness", "Late by at least", "length", _offer(LENGTHS)),
+    Filter("minLateness", "Start delay of at least", "length", _offer(LENGTHS)),
     CALLS,
 )
 DUE: Final = (
@@ -206,7 +206,7 @@ def _drop(name: str) -> dict[str, None]:
 
 
 def name_filter(name: str) -> str:
-    """Return the name of a filter, such as ``Late by at least``."""
+    """Return the name of a filter, such as ``Start delay of at least``."""
     return _BY_NAME[name].label if name in _BY_NAME else split_words(name).strip().capitalize()
 
 
@@ -216,5 +216,5 @@ def write_value(name: str, text: str, visit: Visit) -> str:
 
 
 def write_filter(name: str, text: str, visit: Visit) -> str:
-    """Return a filter in words, such as ``Late by at least: 10 s``."""
+    """Return a filter in words, such as ``Start delay of at least: 10 s``."""
     return f"{name_filter(name)}: {write_value(name, text, visit)}"

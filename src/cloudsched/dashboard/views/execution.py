@@ -155,7 +155,7 @@ def _write_sentence(record: Json, visit: Visit, held_up: str) -> str:
 def _list_facts(record: Json, visit: Visit) -> Iterator[tuple[str, str]]:
     late = find_lateness(record)
     if late is not None:
-        yield "Late by", write_duration(late)
+        yield "Start delay", write_duration(late)
         yield "Took", write_took(record, visit.now)
     if record.get("nextAttemptAt") and (goes_on := find_until(record)) and goes_on > visit.now:
         yield "Goes on by", visit.moment(goes_on).text

@@ -6,21 +6,20 @@ Calls are omitted unless they are requested, because the record of the execution
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.filters import OUTCOMES, RUNS, find_window, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.status import BAD, write_message
-from cloudsched.dashboard.times import NONE, find_instant, parse_instant, write_duration, write_took
+from cloudsched.dashboard.times import NONE, find_instant, write_duration, write_took
 from cloudsched.dashboard.words import SKIPPED, SKIPPED_TOGETHER, add_counts, join_phrases, only_if, shorten
 from cloudsched.domain.documents.document import complete_table
-from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Trigger
 from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
@@ -53,10 +52,7 @@ def build_execution(record: Json, visit: Visit) -> Json:
 
 def find_lateness(record: Json) -> timedelta | None:
     """Return how long after it was due an execution started. None if it has not, or its schedule did not start it."""
-    started = find_instant(record, "startedAt")
-    if started is None or record.get("trigger", Trigger.SCHEDULE) != Trigger.SCHEDULE:
-        return None
-    return max(started - parse_instant(record["scheduledFor"]), timedelta(0))
+    return Execution.model_validate(record, extra="ignore").lateness
 
 
 def find_until(record: Json) -> datetime | None:

@@ -251,6 +251,8 @@ def test_many_tasks_are_paused_until_a_time_of_the_page_s_zone(pages: Pages, cre
     action = find_action(pages.post("admin", path, {**form, "pauseUntil": typed}))
     pages.sim.advance(MINUTE)
     assert pages.sim.app.get(task.id).paused_until == end
+    for shown in ("/due", "/calendar"):
+        assert "left out of what is due, also if their pause ends before" in pages.read(shown), shown
     said = re.compile(rf"Paused until:? (none → )?{end + 9 * HOUR:%a %d %b %Y %H:%M} \+0900")
     for shown in (f"/actions/{action}", "/actions", f"/tasks/{task.id}", "/audit"):
         text = pages.text(f"{shown}?tz=Asia/Tokyo")

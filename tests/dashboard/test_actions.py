@@ -252,11 +252,8 @@ def test_many_tasks_are_paused_until_a_time_of_the_page_s_zone(pages: Pages, cre
     pages.sim.advance(MINUTE)
     assert pages.sim.app.get(task.id).paused_until == end
     for shown in ("/due?handler=work&tz=Asia/Tokyo", "/calendar?day=2027-03-01&tz=Asia/Tokyo"):
-        text = pages.read(shown)
-        assert "left out of what is due, even if their pause ends by then" in text, shown
-        field = re.sub(r"\s+", " ", text[text.index('id="tz"') :].partition("</form>")[0])
-        assert 'value="Asia/Tokyo"' in field
-        assert re.search('name="(handler" value="work|day" value="2027-03-01)"', field), "the rest of the address stays"
+        kept = "left out of what is due, even if .* value=.Asia/Tokyo.* value=.(work|2027-03-01).*</form>"
+        assert re.search(kept, pages.read(shown), re.DOTALL), shown
     said = re.compile(rf"Paused until:? (none → )?{end + 9 * HOUR:%a %d %b %Y %H:%M} \+0900")
     for shown in (f"/actions/{action}", "/actions", f"/tasks/{task.id}", "/audit"):
         text = pages.text(f"{shown}?tz=Asia/Tokyo")

@@ -16,7 +16,15 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, T
 from cloudsched.domain.documents.run_counts import LATE
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import EDITS, Action
-from cloudsched.domain.explanation.explain import explain_delivery, explain_run, say_end, say_missed, with_message
+from cloudsched.domain.explanation.explain import (
+    explain_delivery,
+    explain_run,
+    explain_skipped,
+    explain_status,
+    say_end,
+    say_missed,
+    with_message,
+)
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, say_status
 from cloudsched.domain.explanation.moves import MovedRun, find_move
 from cloudsched.domain.in_words import say_day, say_duration
@@ -290,9 +298,7 @@ def name_author(entry: HistoryEntry | None) -> str:
 def _explain_end(question: _Question) -> Iterator[Finding]:
     task = question.task
     if task.status in FINAL_STATUSES and task.status_changed_at < question.day.end:
-        sentence = f"It {say_status(task.status)} {say_instant(task, task.status_changed_at)}, and will not run again"
-        sentence = with_message(sentence, task.message)
-        yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.status_changed_at)
+        yield explain_status(question.evidence)
 
 
 def _explain_pending(question: _Question) -> Iterator[Finding]:
@@ -367,9 +373,7 @@ def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Fi
         after = skipped
         if not question.has_told(skipped):
             question.told.add(skipped)
-            sentence = f"What would be due {say_instant(question.task, skipped)} does not run. "
-            sentence += schedule.adjustment_note(skipped) or f"{schedule.adjusted_by} leaves it out."
-            yield Finding(reason=Reason.ADJUSTED, sentence=sentence, at=skipped)
+            yield explain_skipped(question.task, schedule, skipped)
     occurrence = _next_from(schedule, day.start)
     if occurrence is not None and day.has(occurrence) and (note := schedule.adjustment_note(occurrence)):
         yield Finding(reason=Reason.ADJUSTED, sentence=note, at=occurrence)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from cloudsched.domain.schedules.schedule import Schedule
+
 _Found = tuple[Reason, str, "datetime | None"]
 """A reason, its sentence, and the instant that it is about."""
 
@@ -446,9 +448,14 @@ def _explain_adjustments(evidence: Evidence, occurrence: datetime) -> Iterator[F
         sentence = f"{schedule.adjusted_by} decides on the day of the next occurrence. {note}"
         yield Finding(reason=Reason.ADJUSTED, sentence=sentence, at=occurrence)
     if (skipped := schedule.find_skipped(evidence.now, occurrence)) is not None:
-        sentence = f"What would be due {say_instant(task, skipped)} does not run. "
-        sentence += schedule.adjustment_note(skipped) or ""
-        yield Finding(reason=Reason.ADJUSTED, sentence=sentence.rstrip(), at=skipped)
+        yield explain_skipped(task, schedule, skipped)
+
+
+def explain_skipped(task: Task, schedule: Schedule, at: datetime) -> Finding:
+    """Return why an occurrence of a schedule does not run, which its calendars leave out."""
+    sentence = f"What would be due {say_instant(task, at)} does not run. "
+    sentence += schedule.adjustment_note(at) or f"{schedule.adjusted_by} leaves it out."
+    return Finding(reason=Reason.ADJUSTED, sentence=sentence, at=at)
 
 
 def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:

@@ -11,7 +11,6 @@ The sentences are those of explanations. What is found is kept for some seconds,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -42,14 +41,6 @@ MAX_COUNT: Final = 10_000
 _MAX_OWNERS: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Unknown:
-    """The handlers of tasks that are not registered here, at a time."""
-
-    looked_at: datetime
-    names: Sequence[str]
-
-
 class Causes:
     """Finds the causes that many tasks have in common."""
 
@@ -70,7 +61,8 @@ class Causes:
         self._conditions = conditions
         self._features = features
         self._kept: dict[str | None, tuple[datetime, float, Sequence[FoundNeed]]] = {}
-        self._unknown: _Unknown | None = None
+        self._unknown: tuple[datetime, Sequence[str]] | None = None
+        """When the names of handlers were read, and those that are not registered here."""
         self._lock = make_lock()
 
     def find(self, owner: str | None) -> Sequence[FoundNeed]:
@@ -127,11 +119,11 @@ class Causes:
 
     def _list_unknown(self, now: datetime) -> Sequence[str]:
         known = self._unknown
-        if known is None or not known.looked_at <= now < known.looked_at + HANDLERS_KEPT:
+        if known is None or not known[0] <= now < known[0] + HANDLERS_KEPT:
             names = self._store.search.list_handlers(limit=MAX_HANDLERS)
             missing = [each for each in names if self._registry.find(each) is None]
-            known = self._unknown = _Unknown(now, [each for each in missing if self._runs_here(each)])
-        return known.names
+            known = self._unknown = now, [each for each in missing if self._runs_here(each)]
+        return known[1]
 
     def _runs_here(self, handler: str) -> bool:
         """Return whether the newest active task of a handler is not left to workers, who know it themselves."""

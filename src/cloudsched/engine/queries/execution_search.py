@@ -234,10 +234,7 @@ class ExecutionFilter:
     def matches(self, execution: Execution) -> bool:
         """Return whether an execution matches all that is given."""
         error = execution.error
-        if error is None:
-            said = ""
-        else:
-            said = f"{error.type}: {error.message}"
+        said = f"{error.type}: {error.message}" if error else ""
         return (
             (self.has_calls or execution.called_by is None)
             and (self.error is None or self.error.casefold() in said.casefold())
@@ -292,12 +289,10 @@ def find_executions_with_tasks(
     left = MAX_READ
     while number < len(parts) and len(items) < limit and left > 0:
         part = parts[number]
-        missing = limit - len(items)
+        at_once = missing = limit - len(items)
+        if only != EVERY_EXECUTION or (query.handler is not None and isinstance(part, ExecutionStatus)):
+            at_once = max(missing, min(_PAGE, left))
         if isinstance(part, ExecutionStatus):
-            if query.handler is None and only == EVERY_EXECUTION:
-                at_once = missing
-            else:
-                at_once = max(missing, min(_PAGE, left))
             tasks = search.list_open(of_any_handler, part, limit=at_once, page_token=token)
             left -= tasks.read
             unreadable += tasks.unreadable
@@ -314,10 +309,6 @@ def find_executions_with_tasks(
             token = tasks.next_page_token
         else:
             is_failure = part is _Finished.FAILURES
-            if only == EVERY_EXECUTION:
-                at_once = missing
-            else:
-                at_once = max(missing, min(_PAGE, left))
             page = search.list_finished(query, is_failure=is_failure, limit=at_once, page_token=token)
             left -= page.read
             matching = [each for each in page.items if only.matches(each)]

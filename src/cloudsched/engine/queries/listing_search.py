@@ -80,18 +80,14 @@ class ListingSearch(ABC, Generic[L]):
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> Count:
         """Return how many tasks match, counted up to `up_to`."""
-        listing = self._list_tasks(query)
-        if query.looked_for:
-            return _count_page(self._fetch(Task, listing, query, min(up_to, MAX_LOOKED_THROUGH), None))
-        return Count.up_to(self._count(listing, up_to), up_to)
+        return self._count_up_to(self._list_tasks(query), query, up_to)
 
     def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> Count:
         """Return how many tasks have an open run of this status, counted up to `up_to`."""
-        listing = self._list_open(query, status)
-        if query.looked_for:
-            return _count_page(self._fetch(Task, listing, query, min(up_to, MAX_LOOKED_THROUGH), None))
-        return Count.up_to(self._count(listing, up_to), up_to)
+        return self._count_up_to(self._list_open(query, status), query, up_to)
 
-
-def _count_page(page: Page[Task]) -> Count:
-    return Count(value=len(page.items), at_least=page.next_page_token is not None)
+    def _count_up_to(self, listing: L, query: TaskQuery | ExecutionQuery, up_to: int) -> Count:
+        if not query.looked_for:
+            return Count.up_to(self._count(listing, up_to), up_to)
+        page = self._fetch(Task, listing, query, min(up_to, MAX_LOOKED_THROUGH), None)
+        return Count(value=len(page.items), at_least=page.next_page_token is not None)

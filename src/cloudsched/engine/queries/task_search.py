@@ -210,8 +210,5 @@ def _has_word(task: Task, text: str, word: str) -> bool:
 
 def _find(payload: Any, names: Iterable[str]) -> str:  # noqa: ANN401 - any JSON
     for name in names:
-        if isinstance(payload, dict):
-            payload = payload.get(name)
-        else:
-            payload = None
+        payload = payload.get(name) if isinstance(payload, dict) else None
     return str(payload)

@@ -35,6 +35,24 @@ PARIS = ZoneInfo("Europe/Paris")
 ATTACK = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
 
+DAILY = {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"}}
+
+
+def schedule(rule: str, at: str) -> dict[str, str]:
+    return {"rrule": rule, "dtstart": at, "timezone": "Europe/Paris"}
+
+
+@pytest.fixture
+def app(app: App) -> App:
+    """An app with the handler of the fixture ``create``."""
+
+    @app.handler("work", access="users")
+    def work(payload: dict[str, int]) -> str:
+        return f"done {payload}"
+
+    return app
+
+
 def make_app() -> App:
     app = App()
 
@@ -83,10 +101,6 @@ def add_plain_handlers(app: App) -> None:
     def talks(ctx: Context) -> None:
         log.info("it begins %s", ATTACK)
         log.warning("it heard %s", ctx.wait_for("word", timeout=60 * DAY))
-
-
-def schedule(rule: str, at: str) -> dict[str, str]:
-    return {"rrule": rule, "dtstart": at, "timezone": "Europe/Paris"}
 
 
 TASKS: tuple[dict[str, Any], ...] = (

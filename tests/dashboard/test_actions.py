@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
 import pytest
-from tests.dashboard.conftest import ATTACK, read_hidden, visit
+from tests.dashboard.conftest import ATTACK, DAILY, read_hidden, visit
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import DAY, HOUR, MINUTE
 from werkzeug.test import TestResponse
@@ -26,16 +26,11 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.errors import NotAllowed
 
-DAILY = {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"}}
 Create = Callable[..., Task]
 
 
 @pytest.fixture
 def app(app: App) -> App:
-    @app.handler("work", access="users")
-    def work() -> str:
-        return "done"
-
     @app.handler("breaks", access="users", retry=0)
     def breaks(_: Context) -> None:
         raise ValueError("broken")

@@ -7,22 +7,12 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
+from tests.dashboard.conftest import DAILY
 from tests.dashboard.role_pages import Pages
 
-from cloudsched import App
 from cloudsched.domain.documents.task import Task
 
-DAILY = {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"}}
 API = "/v1/people/ada/budget"
-
-
-@pytest.fixture
-def app(app: App) -> App:
-    @app.handler("work", access="users")
-    def work() -> str:
-        return "done"
-
-    return app
 
 
 @pytest.mark.parametrize("who", ["ada", "bob", "reader", "viewer", "worker"])

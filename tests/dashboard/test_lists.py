@@ -16,14 +16,6 @@ from tests.web.callers import MINUTE
 from cloudsched import App
 
 
-@pytest.fixture
-def app(app: App) -> App:
-    @app.handler("work", access="users")
-    def work() -> None: ...
-
-    return app
-
-
 def create(app: App, task_id: str, **fields: Any) -> None:
     usual: dict[str, Any] = {"id": task_id, "title": f"Title of {task_id}", "handler": "work", "owner": "ada"}
     app.create(**(usual | fields))

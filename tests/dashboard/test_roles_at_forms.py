@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from tests.dashboard.conftest import DAILY
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import MINUTE
 
@@ -22,10 +23,6 @@ NEW = {"handler": "work", "title": "Forged", "schedule": "every day at 9", "time
 
 @pytest.fixture
 def app(app: App) -> App:
-    @app.handler("work", access="users")
-    def work(payload: dict[str, int]) -> str:
-        return f"done {payload}"
-
     @app.handler("breaks", retry=0)
     def breaks() -> None:
         raise ValueError("broken")
@@ -68,7 +65,7 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
 @pytest.mark.parametrize("who", ["ada", "admin"])
 def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., Task], who: str) -> None:
     """Create a task, and run it with another payload: a dry run stores nothing, and sending it twice is one run."""
-    task = create(schedule={"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"})
+    task = create(**DAILY)
     at = f"/tasks/{task.id}"
     dry = pages.post(who, f"{at}/run", {"payload": '{"n": 2}', "verb": "check"})
     assert "This is valid." in dry.text

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -44,11 +44,15 @@ def schedule(rule: str, at: str) -> dict[str, str]:
 
 @pytest.fixture
 def app(app: App) -> App:
-    """An app with the handler of the fixture ``create``."""
+    """An app with the handler of the fixture ``create``, and one that sleeps."""
 
     @app.handler("work", access="users")
     def work(payload: dict[str, int]) -> str:
         return f"done {payload}"
+
+    @app.handler("rests")
+    def rests(ctx: Context) -> None:
+        ctx.sleep(timedelta(hours=5))
 
     return app
 

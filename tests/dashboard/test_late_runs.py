@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR, MINUTE
 
-from cloudsched import App, Context, Schedule
+from cloudsched import App, Schedule
 from cloudsched.domain.documents.execution import ExecutionStatus
-
-
-@pytest.fixture
-def app(app: App) -> App:
-    @app.handler("naps")
-    def naps(ctx: Context) -> None:
-        ctx.sleep(5 * HOUR)
-
-    app.handler("plain")(lambda: None)
-    return app
 
 
 def test_a_late_run_says_what_was_found(pages: Pages, app: App) -> None:
     """One that began in time says nothing of the kind. The number above the list of late ones has those still open."""
     hourly = Schedule.every(HOUR, start=pages.sim.now + 5 * MINUTE)
     for task_id in ("late", "later"):
-        app.create(id=task_id, owner="ada", title="T", handler="plain", schedule=hourly)
-    app.create(id="naps", owner="ada", title="T", handler="naps", schedule=Schedule.once(pages.sim.now + HOUR))
+        app.create(id=task_id, owner="ada", title="T", handler="work", schedule=hourly)
+    app.create(id="naps", owner="ada", title="T", handler="rests", schedule=Schedule.once(pages.sim.now + HOUR))
     pages.sim.advance(50 * MINUTE)
     pages.sim.queue.holds = True
     pages.sim.advance(40 * MINUTE)
@@ -41,7 +30,7 @@ def test_a_late_run_says_what_was_found(pages: Pages, app: App) -> None:
 
 def test_a_run_is_cancelled_on_its_page_alone(pages: Pages, app: App) -> None:
     """Whoever may change the task is asked first, and the task goes on; one that has ended offers nothing."""
-    app.create(id="naps", owner="ada", title="Naps", handler="naps", schedule=Schedule.every(HOUR, start=pages.sim.now))
+    app.create(id="naps", owner="ada", handler="rests", schedule=Schedule.every(HOUR, start=pages.sim.now))
     pages.sim.advance(HOUR + MINUTE)
     run = app.get("naps").runs[0].execution_id
     path = f"/tasks/naps/executions/{run}"

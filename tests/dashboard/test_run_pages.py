@@ -20,10 +20,6 @@ class Note(BaseModel):
 
 @pytest.fixture
 def app(app: App) -> App:
-    @app.handler("naps")
-    def naps(ctx: Context) -> None:
-        ctx.sleep(5 * HOUR)
-
     @app.handler("full")
     def full(ctx: Context, note: Note) -> str:
         ctx.progress("half")
@@ -48,7 +44,7 @@ def list_headings(text: str) -> set[str]:
 def test_a_panel_is_there_only_if_it_has_something(pages: Pages, app: App) -> None:
     """A run that got, reported, logged, returned and delivered nothing has none of them, and one that did has all."""
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="UTC")
-    app.create(id="naps", owner="ada", title="Naps", handler="naps", schedule=hourly)
+    app.create(id="naps", owner="ada", title="Naps", handler="rests", schedule=hourly)
     app.create(id="full", owner="ada", title="Full", handler="full", payload={"text": "x"}, delivery_channels=["EMAIL"])
     pages.sim.advance(8 * HOUR)
     assert list_headings(read(pages, "full")) >= PANELS

@@ -47,7 +47,7 @@ def test_logs_name_the_exception_and_what_an_execution_waits_for(tasks: Tasks, s
     sim.advance(10 * MINUTE)
     shown = tasks("logs", "t").out
     assert "SUSPENDED" in shown
-    assert "waits for the event 'word'" in " ".join(shown.split())
+    assert "It has asked for the event 'word'" in " ".join(shown.split())
     assert "KeyError" not in shown
     assert tasks("send", "t", "word", "--payload", '{"by": "grace"}').out == "sent word\n"
     sim.advance(10 * MINUTE)

@@ -73,16 +73,11 @@ class DaySpan:
 
 
 def choose_span(visit: Visit) -> DaySpan:
-    """Return the days that the address names, or this week if it names no valid ones."""
-    if (day := _read_day(visit.query.get("day"))) is not None:
-        return make_span("day", day)
-    if (day := _read_day(f"{visit.query.get('month', '')}-01")) is not None:
-        return make_span("month", day)
-    return make_span("week", _read_day(visit.query.get("week")) or visit.now.astimezone(visit.zone).date())
-
-
-def make_span(kind: str, day: date) -> DaySpan:
-    """Return the day, the week from Monday, or the month that contains a day."""
+    """Return the day, the week from Monday, or the month that the address names, or this week. See `require_times`."""
+    kind = next((each for each in ("day", "month") if visit.query.get(each)), "week")
+    text = visit.query.get(kind) or visit.now.astimezone(visit.zone).date().isoformat()
+    day = date.fromisoformat(f"{text}{only_if(kind == 'month', '-01')}")
+    day = min(max(day, _FIRST_DAY), _LAST_DAY)
     if kind == "day":
         return DaySpan(kind, day, day + DAY)
     if kind == "week":
@@ -90,14 +85,6 @@ def make_span(kind: str, day: date) -> DaySpan:
         return DaySpan(kind, first, first + 7 * DAY)
     first = day.replace(day=1)
     return DaySpan(kind, first, (first + timedelta(days=32)).replace(day=1))
-
-
-def _read_day(text: str | None) -> date | None:
-    try:
-        day = date.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return min(max(day, _FIRST_DAY), _LAST_DAY)
 
 
 def fetch(api: Api, visit: Visit) -> Json:

@@ -9,7 +9,7 @@ import pytest
 from tests.dashboard.conftest import get
 from tests.web.callers import SECOND
 
-from cloudsched.dashboard.times import BLANK, find_clock_changes, find_zone, make_moment, write_duration
+from cloudsched.dashboard.times import BLANK, ShownInstant, find_clock_changes, find_zone, write_duration
 
 PARIS = ZoneInfo("Europe/Paris")
 
@@ -33,12 +33,12 @@ def test_a_duration_has_two_units_that_are_cut(seconds: float, text: str) -> Non
 def test_a_moment_always_says_its_offset() -> None:
     """The same instant in the zone, with its name, and in UTC; relative with "in" or "ago"."""
     now = datetime(2027, 3, 24, 14, 42, 7, tzinfo=UTC)
-    moment = make_moment(datetime(2027, 4, 1, 7, tzinfo=UTC), now, PARIS)
+    moment = ShownInstant(datetime(2027, 4, 1, 7, tzinfo=UTC).astimezone(PARIS), now)
     assert moment.text.replace(BLANK, " ") == "Thu 01 Apr 2027 09:00 +0200"
     assert moment.short.replace(BLANK, " ") == "Thu 01 Apr 09:00 +0200"
     assert moment.relative.replace(BLANK, " ") == "in 7 d 16 h"
     assert moment.both.replace(BLANK, " ") == "Thu 01 Apr 2027 09:00 +0200 Europe/Paris = 07:00:00 UTC"
-    assert make_moment(now - 3 * SECOND, now, PARIS).relative.replace(BLANK, " ") == "3 s ago"
+    assert ShownInstant((now - 3 * SECOND).astimezone(PARIS), now).relative.replace(BLANK, " ") == "3 s ago"
 
 
 def test_clock_changes_are_found_to_the_second() -> None:

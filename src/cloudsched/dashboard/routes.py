@@ -6,6 +6,7 @@ from typing import Final
 
 from werkzeug.routing import Map, Rule
 
+from cloudsched.dashboard.downloads import FILES
 from cloudsched.dashboard.forms import run_form, take_back, task_form
 from cloudsched.dashboard.offered_verbs import RESUMED_IN_VAIN
 from cloudsched.dashboard.view import View
@@ -208,10 +209,12 @@ TABS: Final = {view.tab: (view.path.lstrip("/"), view.key) for view in VIEWS.val
 """The views in the top bar: their paths, and the key after ``g`` that leads there."""
 MAP: Final = Map(
     [
-        *(Rule(view.path, endpoint=name, methods=view.methods) for name, view in VIEWS.items()),
+        *(
+            Rule(view.path, endpoint=name, methods=["GET", "POST"] if view.send else ["GET"])
+            for name, view in VIEWS.items()
+        ),
         Rule("/", endpoint="clock", methods=["POST"]),
-        Rule(f"{_EXECUTION}/result.json", endpoint="result", methods=["GET"]),
-        Rule(f"{_EXECUTION}/payload.json", endpoint="payload", methods=["GET"]),
+        *(Rule(f"{_EXECUTION}/{name}.json", endpoint=name, methods=["GET"]) for name in FILES),
         Rule(f"{_TASK}/verbs/<verb>", endpoint="verb", methods=["POST"]),
         *(
             Rule(f"{view.path}.csv", endpoint="export", methods=["GET"], defaults={"name": name})

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-    from cloudsched.dashboard.api import Api
     from cloudsched.dashboard.application import Dashboard
 
 SESSIONS: Final = 100
@@ -57,12 +56,6 @@ class Sessions(Protocol):
         ...
 
 
-def identify_caller(api: Api) -> tuple[str, str]:
-    """Return the role and the owner whom the API knows by a credential. Raises CloudschedError if it refuses it."""
-    caller = api.get("/v1/caller")
-    return caller["role"], caller.get("owner") or ""
-
-
 class SignIn:
     """Asks for a key, and serves the pages with it."""
 
@@ -79,8 +72,7 @@ class SignIn:
         refusal = find_refusal(request, self._hosts, has_sign_in=True)
         if refusal is not None:
             return Response(refusal, status=HTTPStatus.FORBIDDEN, mimetype="text/plain")
-        entrance = find_entrance(request)
-        if entrance is not None:
+        if entrance := find_entrance(request):
             return entrance
         if request.path == SIGN_IN and request.method == "POST":
             return self._sign_in(request)

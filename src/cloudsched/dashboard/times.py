@@ -84,11 +84,6 @@ def find_zone(name: str | None) -> zoneinfo.ZoneInfo | None:
         return None
 
 
-def make_moment(at: datetime, now: datetime, zone: zoneinfo.ZoneInfo) -> ShownInstant:
-    """Return an instant as it is shown in a zone."""
-    return ShownInstant(at.astimezone(zone), now)
-
-
 def write_time(local: datetime, *, with_year: bool = True) -> str:
     """Return a wall-clock time with its day and offset."""
     year = only_if(with_year, f"{BLANK}{local.year:04}")

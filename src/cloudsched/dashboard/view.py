@@ -37,10 +37,3 @@ class View:
     """True if the view is a form. Only those who may change something see it, and it does not change by itself."""
     is_live: bool = field(default=True, kw_only=True)
     """True if it changes by itself. Usage does not, because each look sums up the changes, at a read for each task."""
-
-    @property
-    def methods(self) -> list[str]:
-        """Return the methods of HTTP that it answers."""
-        if self.send is None:
-            return ["GET"]
-        return ["GET", "POST"]

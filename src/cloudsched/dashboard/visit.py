@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.times import ShownInstant, find_zone, make_moment, parse_instant
+from cloudsched.dashboard.times import ShownInstant, find_zone, parse_instant
 from cloudsched.domain.in_words import say_clock
 from cloudsched.errors import InvalidInput
 
@@ -72,7 +72,7 @@ class Visit:
         """Return an instant as it is shown."""
         if isinstance(at, str):
             at = parse_instant(at)
-        return make_moment(at, self.now, self.zone)
+        return ShownInstant(at.astimezone(self.zone), self.now)
 
     def translate(self, found: Any) -> Any:  # noqa: ANN401 - any JSON
         """Return an answer of the API with the times in its sentences, which name their zones, in that of the page."""

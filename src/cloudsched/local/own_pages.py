@@ -20,7 +20,6 @@ from cloudsched.client.local_client import LocalApi
 from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS
-from cloudsched.dashboard.sign_in import identify_caller
 from cloudsched.web.auth.authentication import KEY_PREFIX
 from cloudsched.web.auth.roles import Caller, Role
 from cloudsched.web.own_api import send
@@ -61,8 +60,9 @@ class Pages:
         self._lock = threading.Lock()
 
     def identify(self, key: str) -> tuple[str, str]:
-        """Return the caller that a key or a token identifies. Raises CloudschedError if it identifies none."""
-        return identify_caller(Api(self._open(None, _write_credential(key))))
+        """Return the role and the owner that a key or a token identifies. Raises CloudschedError for none."""
+        caller = Api(self._open(None, _write_credential(key))).get("/v1/caller")
+        return caller["role"], caller.get("owner") or ""
 
     def get(self, who: Visitor | str | None) -> Dashboard:
         """Return the page for a visitor, for the holder of a key or a token, or for an anonymous caller."""

@@ -96,8 +96,6 @@ def build(answer: Json, visit: Visit) -> Json:
     is_failing = NeedCause.FAILED in task.get("needs", ())
     asked = (answer["asked"] or {}).get("findings", ())
     day = f"{visit.query.get('on', '')} {visit.query.get('clock', '')}".strip()
-    possible = [each for each in Verb if each in verbs and each.traits.button and not (held and each.traits.starts)]
-
     return {
         **answer,
         **_build_retry(answer),
@@ -126,8 +124,9 @@ def build(answer: Json, visit: Visit) -> Json:
         "impossible": explain_impossible(task, visit.now, held, may_start=answer["mayStart"]),
         "mayRaise": visit.may_change and visit.role == "admin",
         "question": _warn(make_question(task, answer["due"], explanation, visit), explanation),
-        "buttons": [each for each in possible if each.traits.button and not each.traits.button.is_last],
-        "endings": [each for each in possible if each.traits.button and each.traits.button.is_last],
+        "possible": [
+            each for each in Verb if each in verbs and each.traits.button and not (held and each.traits.starts)
+        ],
         "hasEnded": task["status"] in FINAL_STATUSES,
         "next": _name_next(task, visit, block),
     }

@@ -122,6 +122,10 @@ DEFERRED: Final = Finding(
     sentence="The queue could not be reached after the last change. The sweep sends what is missing.",
 )
 DELETED: Final = Finding(reason=Reason.ENDED, sentence="It was deleted.")
+OVERDUE: Final = Finding(
+    reason=Reason.OVERDUE, sentence="Work that was due minutes ago had not started when the sweep last looked."
+)
+"""That of some task, whosever it is."""
 NO_OCCURRENCE: Final = Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
 
 
@@ -163,12 +167,6 @@ _ENDS: Final = {
 def say_status(status: str) -> str:
     """Return the status of a run or a task as a verb: that it ``failed``, or ``is suspended``."""
     return _ENDS.get(status) or f"is {status.lower()}"
-
-
-def say_overdue() -> Finding:
-    """Return that work of some task is overdue, whosever it is."""
-    sentence = "Work that was due minutes ago had not started when the sweep last looked."
-    return Finding(reason=Reason.OVERDUE, sentence=sentence)
 
 
 def say_queue_paused(

@@ -6,7 +6,6 @@ a page is full. A deletion, and an act on a budget or a queue, has a note of its
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,10 +17,10 @@ from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
 from cloudsched.engine.storage.pages import make_token, read_token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
-    from cloudsched.domain.documents.task import HistoryEntry, Task
+    from cloudsched.domain.documents.task import HistoryEntry
     from cloudsched.domain.documents.verbs import Action
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.store import Store
@@ -88,9 +87,11 @@ def list_audit_entries(store: Store, query: AuditQuery, limit: int, page_token: 
     while left > 0:
         page = store.search.list_acted_on(query.owner, query.since, limit=min(_TASKS, left), page_token=token)
         left -= page.read
-        for each in itertools.chain.from_iterable(map(_list_actions, page.items)):
-            if query.matches(each.entry) and (after is None or each.place < after):
-                found.append(each)
+        for task in page.items:
+            for entry in task.history:
+                place = entry.at, task.id, entry.number
+                if query.matches(entry) and (after is None or place < after):
+                    found.append(AuditItem(place, entry, task.owner, task.title, task.id))
         found.sort(key=lambda each: each.place, reverse=True)
         token = page.next_page_token
         if token is None:
@@ -136,11 +137,6 @@ def _place(note: AuditNote) -> str:
     """Return the place of a note in its instant: the order of acts on what has no history is that of their numbers."""
     number = note.entry.number if note.task_id is None else 0
     return f"{number:04}-{note.id}"
-
-
-def _list_actions(task: Task) -> Iterator[AuditItem]:
-    for entry in task.history:
-        yield AuditItem((entry.at, task.id, entry.number), entry, task.owner, task.title, task.id)
 
 
 def _read_position(query: AuditQuery, token: str | None) -> tuple[datetime, str, int] | None:

@@ -21,11 +21,11 @@ from cloudsched.domain.documents.queue_pause import QueuePause
 from cloudsched.domain.documents.receipt import Doubt, Receipt
 from cloudsched.domain.documents.run_counts import LATE, is_late
 from cloudsched.domain.explanation.findings import (
+    OVERDUE,
     Evidence,
     Finding,
     Reason,
     say_not_checked,
-    say_overdue,
     say_queue_paused,
     say_sweep,
     say_unknown_handler,
@@ -210,7 +210,7 @@ class Conditions:
         if note is None or is_late(note.updated_at, now):
             yield say_sweep(None if note is None else note.updated_at)
         elif _has_overdue(note):
-            yield say_overdue()
+            yield OVERDUE
 
     def _check_features(self, task: Task, people: list[Person], now: datetime) -> Iterator[Finding]:
         """Load the owner into `people`, and yield what features find for an active task."""

@@ -159,8 +159,7 @@ def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:
     """Return the note of the last sweep if the task is late: only then is it read."""
     if task.wake_at is None or not is_late(task.wake_at, now):
         return None
-    stored = store.records.load(SweepNote, SWEEP_NOTE_ID)
-    return record_of(stored)
+    return record_of(store.records.load(SweepNote, SWEEP_NOTE_ID))
 
 
 def _list_records(store: Store, evidence: Evidence, at: datetime) -> tuple[list[Execution], bool]:

@@ -177,12 +177,11 @@ class DueReader:
             each.token = page.next_page_token
             if each.token is not None and (each.last is None or each.bound_of_token[1] < each.last):
                 heapq.heappush(self._lists, (each.bound, number, each))
-            if found := [task for task in page.items if self._is_wanted(task, each.last)]:
+            if found := [
+                task for task in page.items if self._query.matches(task) and (each.last is None or task.id <= each.last)
+            ]:
                 return found
         return []
-
-    def _is_wanted(self, task: Task, last: str | None) -> bool:
-        return self._query.matches(task) and (last is None or task.id <= last)
 
     def leave_rest(self) -> None:
         """Note that what has not been read is missing."""

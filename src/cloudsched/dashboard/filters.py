@@ -213,8 +213,3 @@ def name_filter(name: str) -> str:
 def write_value(name: str, text: str, visit: Visit) -> str:
     """Return the value of a filter in words."""
     return _BY_NAME[name].write(text, visit) if name in _BY_NAME else text
-
-
-def write_filter(name: str, text: str, visit: Visit) -> str:
-    """Return a filter in words, such as ``Start delay of at least: 10 s``."""
-    return f"{name_filter(name)}: {write_value(name, text, visit)}"

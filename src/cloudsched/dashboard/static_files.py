@@ -53,17 +53,12 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 _OWN_SITES: Final = frozenset({"", "same-origin", "none"})
 
 
-def may_compress(request: Request) -> bool:
-    """Return whether the browser takes gzip, and no other site makes it ask."""
-    return request.headers.get("Sec-Fetch-Site", "") in _OWN_SITES and request.accept_encodings["gzip"] > 0
-
-
 def compress(request: Request, response: Response) -> Response:
-    """Compress an answer, unless it is small, or cannot be. One that is streamed goes on being so."""
+    """Compress an answer, unless it is small, or cannot be, or another site asks. What is streamed goes on being so."""
     if response.mimetype not in _TYPES or response.content_encoding:
         return response
     response.vary.add("Accept-Encoding")
-    if not may_compress(request):
+    if request.headers.get("Sec-Fetch-Site", "") not in _OWN_SITES or not request.accept_encodings["gzip"]:
         return response
     if response.is_streamed:
         response.response = _compress_parts(response.iter_encoded())

@@ -192,24 +192,20 @@ def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | A
 
 def fetch_edit(api: Api, visit: Visit, task_id: str) -> Json:
     """Ask the API for a task, and its handler's schema."""
-    answer = _describe_task(api, visit, *api.task(task_id))
+    task, _ = api.task(task_id)
+    answer = _describe_task(api, visit, task)
     return {**answer, "texts": answer["now"]}
 
 
-def _describe_task(api: Api, visit: Visit, task: Json, etag: str) -> Json:
-    answer = {
-        "task": task,
-        "etag": etag,
-        "handlers": api.get("/v1/handlers")["handlers"],
-        "handler": task["handler"],
-    }
+def _describe_task(api: Api, visit: Visit, task: Json) -> Json:
     now = {
         **write_options(task),
         "schedule": write_words(api, task, visit.now),
         PAYLOAD: write_payload(task.get(PAYLOAD)),
     }
     base = json.dumps({name: hash_text(text) for name, text in sorted(now.items())})
-    return {**answer, "now": now, "base": base}
+    handlers = api.get("/v1/handlers")["handlers"]
+    return {"task": task, "handlers": handlers, "handler": task["handler"], "now": now, "base": base}
 
 
 def send_edit(  # noqa: PLR0911 - one end for each of what may be wrong
@@ -220,7 +216,7 @@ def send_edit(  # noqa: PLR0911 - one end for each of what may be wrong
     Fields that were not touched in this form then show the other person's values.
     """
     task, etag = api.task(task_id)
-    answer = _describe_task(api, visit, task, etag)
+    answer = _describe_task(api, visit, task)
     answer["texts"] = _choose_reading(texts)
     if conflicts := _find_conflicts(answer["texts"], answer["now"], texts.get("base", "")):
         untouched = {name: theirs for name, mine, theirs in conflicts if mine is None}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.filters import name_filter, write_filter, write_value
+from cloudsched.dashboard.filters import name_filter, write_value
 from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.status import Status
 from cloudsched.dashboard.times import find_instant
@@ -19,7 +19,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
@@ -57,7 +57,7 @@ def build_list(answer: Json, visit: Visit) -> Json:
         {
             **_build_action(each),
             "whose": each["owner"] if each["owner"] != SYSTEM_OWNER else "",
-            "filters": ", ".join(write_filter(*pair, visit) for pair in _list_words(_find_chosen(each))),
+            "filters": ", ".join(map(": ".join, list_filters(_find_chosen(each), visit))),
         }
         for each in answer["tasks"]
     ]
@@ -90,15 +90,13 @@ def _find_chosen(task: Json) -> Json:
     return chosen
 
 
-def _list_words(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in chosen.items():
-        if name not in {"ids", "pick", "pauseId"}:
-            yield name, str(value)
-
-
 def list_filters(chosen: Mapping[str, Any], visit: Visit) -> list[tuple[str, str]]:
     """Return what chooses tasks or runs, as names and values in words. Those that are named one by one have none."""
-    return [(name_filter(name), write_value(name, text, visit)) for name, text in _list_words(chosen)]
+    return [
+        (name_filter(name), write_value(name, str(value), visit))
+        for name, value in chosen.items()
+        if name not in {"ids", "pick", "pauseId"}
+    ]
 
 
 def fetch(api: Api, visit: Visit, action_id: str) -> Json:

@@ -12,22 +12,10 @@ from tests.dashboard.conftest import TASKS, find_execution, get
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import DAY, HOUR, MINUTE, PEOPLE
 
-from cloudsched import App
 from cloudsched.dashboard import downloads
 from cloudsched.dashboard.api import Api
 from cloudsched.engine.queries import task_search
 from cloudsched.errors import CloudschedError
-
-
-@pytest.fixture
-def app(app: App) -> App:
-    """A handler for the pages of each role."""
-
-    @app.handler("greet")
-    def greet(payload: dict[str, str]) -> dict[str, str]:
-        return payload
-
-    return app
 
 
 @pytest.mark.parametrize("who", PEOPLE)
@@ -137,7 +125,7 @@ def test_usage_and_changes_are_files_as_well(pages: Pages, monkeypatch: pytest.M
     changes = read_rows(pages.read("/audit.csv"))
     wanted = [*((f"t{number}", "CREATED") for number in range(5)), ("t1", "PAUSED"), ("t2", "EDITED")]
     assert sorted((row["taskId"], row["action"]) for row in changes) == sorted(wanted)
-    assert [each["fields"] for each in changes if each["fields"]] == ['title: "greet" → "Anew";']
+    assert [each["fields"] for each in changes if each["fields"]] == ['title: "work" → "Anew";']
     paused = read_rows(pages.read("/audit.csv?action=paused"))
     assert [each["taskId"] for each in paused] == ["t1"]
     assert {row["owner"] for row in read_rows(pages.read("/audit.csv", "bob"))} == {"bob"}

@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 
 import pytest
 from tests.dashboard.role_pages import Pages
+from tests.dashboard.test_unreached import remind, store
 from tests.web.api.test_deliveries import app
 from tests.web.callers import DAY, HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule
-from cloudsched.domain.documents.person import EmailContact, PersonSpec
-from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import Forbidden
-from cloudsched.people.wiring import PeopleWiring
 
 __all__ = ["app"]  # a fixture
-
-
-def remind(pages: Pages, app: App) -> None:
-    app.create(
-        title="Plants",
-        owner="ada",
-        handler="remind",
-        delivery_channels=["EMAIL", "WEB"],
-        schedule=Schedule.once(pages.sim.now + MINUTE),
-    )
-    pages.sim.advance(timedelta(minutes=1, seconds=2))
 
 
 def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App) -> None:
     """With its channel, its result and its next attempt; without an owner, those of all people that have failed."""
     pages.sim.add_person("ada")
     pages.sim.channel("EMAIL").is_down = True
-    remind(pages, app)
+    remind(pages, app, "ada", channels=["EMAIL", "WEB"])
     for path in ("/deliveries", "/deliveries?owner=ada"):
         text = pages.text(path)
         assert "Plants" in text
         assert "Email for ada" in text
         assert "Retrying" in text
-        assert "1 try, the last" in text
+        assert "2 tries, the last" in text
         assert "next in" in text
         assert "Send again" not in text
     assert "Nothing needs attention." not in pages.text("/people/ada")
@@ -58,9 +44,8 @@ def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App
 
 def test_a_wrong_address_is_corrected_on_the_page(pages: Pages, app: App) -> None:
     """By its form, once for two clicks. Who may only look is shown none, and is refused."""
-    spec = PersonSpec(email=EmailContact(address="wrong@example.com"))
-    PeopleWiring.of(app.container).people.put("ada", spec, by=OWN_CODE)
-    remind(pages, app)
+    store(app, "ada", email={"address": "wrong@example.com"})
+    remind(pages, app, "ada", channels=["EMAIL", "WEB"])
     page = pages.read("/deliveries?unreached=TRUE")
     [delivery] = set(re.findall('name="delivery" value="(.+?)"', page))
     form = {"delivery": delivery, "owner": "ada", "address": "ada@example.com"}
@@ -138,14 +123,8 @@ def test_what_waits_in_a_queue_is_listed_in_its_order(pages: Pages, app: App) ->
 
 def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
     """Tasks, how they are reached, their budget, what was sent to them; nobody else's page opens for a user."""
-    spec = PersonSpec(
-        name="Ada Lovelace",
-        email=EmailContact(address="ada@example.com"),
-        timezone="Europe/Paris",
-        channels={"OTHERS": ()},
-    )
-    PeopleWiring.of(app.container).people.put("ada", spec, by=OWN_CODE)
-    remind(pages, app)
+    store(app, "ada", name="Ada Lovelace", timezone="Europe/Paris", channels={"OTHERS": ()})
+    remind(pages, app, "ada", channels=["EMAIL", "WEB"])
     for who in ("admin", "viewer", "ada"):
         text = pages.text("/people/ada", who)
         assert "Ada Lovelace" in text

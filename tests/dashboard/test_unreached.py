@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from tests.dashboard.role_pages import Pages
@@ -26,13 +27,13 @@ def store(app: App, owner: str, **fields: Any) -> None:
     PeopleWiring.of(app.container).people.put(owner, spec, by=OWN_CODE, may_remove=True)
 
 
-def remind(pages: Pages, app: App, owner: str, times: int = 1) -> None:
+def remind(pages: Pages, app: App, owner: str, times: int = 1, channels: Sequence[str] = ("EMAIL",)) -> None:
     for number in range(times):
         app.create(
             title=f"Plants {number}",
             owner=owner,
             handler="remind",
-            delivery_channels=["EMAIL"],
+            delivery_channels=channels,
             schedule=Schedule.once(pages.sim.now + SECOND),
         )
     pages.sim.advance(2 * MINUTE)

@@ -59,6 +59,11 @@ class Server:
         self.sent.append(message.title)
         return recipient.address
 
+    def go_on(self, name: str = "second") -> None:
+        """Start the next process, and deliver what is due."""
+        self.start(name)
+        self.sim.advance(timedelta(0))
+
     def run(self) -> None:
         """Deliver what is due, until an attempt ends the process."""
         with pytest.raises(Crash):
@@ -96,8 +101,7 @@ def test_the_next_process_goes_on_at_once(server: Server) -> None:
     """However long the lease is, no time passes; the lost attempt is recorded, and uses up no retry."""
     server.create(retry=False)
     server.run()
-    server.start("second")
-    server.sim.advance(timedelta(0))
+    server.go_on()
     (record,) = server.app.executions("t").items
     assert server.runs == ["t 1", "t 2"]
     assert record.status is ExecutionStatus.SUCCEEDED
@@ -111,8 +115,7 @@ def test_durable_work_continues_where_it_was(server: Server) -> None:
     """The steps that it took are not taken again."""
     server.create(handler="steps")
     server.run()
-    server.start("second")
-    server.sim.advance(timedelta(0))
+    server.go_on()
     assert server.runs == ["one"]
     assert server.statuses() == [ExecutionStatus.SUCCEEDED]
 
@@ -257,8 +260,7 @@ def test_its_lock_goes_on_to_whoever_is_next(server: Server) -> None:
     server.create("second", lock_key="door")
     server.sim.advance(timedelta(0))
     assert server.runs == ["first 1"]
-    server.start("next")
-    server.sim.advance(timedelta(0))
+    server.go_on("next")
     assert sorted(server.runs) == ["first 1", "first 2", "second 1"]
     assert server.statuses("first") == server.statuses("second") == [ExecutionStatus.SUCCEEDED]
 
@@ -269,8 +271,7 @@ def test_a_delivery_goes_on_too(server: Server) -> None:
     server.create("mail", "remind", delivery_channels=("EMAIL",))
     server.run()
     assert server.sent == []
-    server.start("second")
-    server.sim.advance(timedelta(0))
+    server.go_on()
     assert server.sent == ["remind"]
 
 
@@ -297,8 +298,7 @@ def test_a_paused_or_ended_tasks_attempt_is_closed_and_not_repeated(server: Serv
         server.run()
     server.app.pause("paused")
     server.app.cancel("cancelled")
-    server.start("second")
-    server.sim.advance(timedelta(0))
+    server.go_on()
     assert server.runs == ["paused 1", "cancelled 1"]
     assert server.app.get("paused").runs[0].lease is None
     assert server.statuses("cancelled") == [ExecutionStatus.CANCELLED]

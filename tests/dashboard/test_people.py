@@ -31,7 +31,7 @@ def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App
         assert "Send again" not in text
     assert "Nothing needs attention." not in pages.text("/people/ada")
     home = pages.text("/")
-    assert "Plants has not been delivered. Since" in home
+    assert "Plants 0 has not been delivered. Since" in home
     assert "Created." not in home
     assert "Plants" not in pages.text("/deliveries", "bob")
     pages.sim.channel("EMAIL").is_down = False

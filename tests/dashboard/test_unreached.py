@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from tests.dashboard.role_pages import Pages
 from tests.web.api.test_deliveries import app
@@ -19,6 +19,7 @@ from cloudsched.people.wiring import PeopleWiring
 
 __all__ = ["app"]  # a fixture
 
+Channel = Literal["EMAIL", "WEB"]
 NOT_VERIFIED = "No verified e-mail address of the person."
 
 
@@ -27,7 +28,7 @@ def store(app: App, owner: str, **fields: Any) -> None:
     PeopleWiring.of(app.container).people.put(owner, spec, by=OWN_CODE, may_remove=True)
 
 
-def remind(pages: Pages, app: App, owner: str, times: int = 1, channels: Sequence[str] = ("EMAIL",)) -> None:
+def remind(pages: Pages, app: App, owner: str, times: int = 1, channels: Sequence[Channel] = ("EMAIL",)) -> None:
     for number in range(times):
         app.create(
             title=f"Plants {number}",

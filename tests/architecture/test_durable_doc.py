@@ -67,7 +67,7 @@ def test_each_call_that_the_page_shows_can_be_made(app: App, call: str) -> None:
 
     with Simulation(app) as sim:
         sim.add_worker("gpu")
-        task = app.create(owner="ada", title="T", handler="work", schedule=Schedule.once(START))
+        task = app.create(owner="ada", handler="work", schedule=Schedule.once(START))
         sim.run_until_idle()
         assert [one.status for one in sim.executions(task.id)] == ["SUCCEEDED"]
 
@@ -81,7 +81,7 @@ def test_changed_code_follows_its_newest_version(app: App) -> None:
         exec(VERSION, {**names, "ctx": ctx})  # noqa: S102 - our own page
 
     with Simulation(app) as sim:
-        task = app.create(owner="ada", title="T", handler="work", schedule=Schedule.once(START))
+        task = app.create(owner="ada", handler="work", schedule=Schedule.once(START))
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     assert [step.result for step in execution.steps] == [2, "better"]
@@ -96,7 +96,7 @@ def test_the_example_of_senders_does_as_it_says(app: App) -> None:
         return "decided"
 
     with Simulation(app) as sim:
-        task = app.create(owner="ada", title="T", handler="decide", schedule=Schedule.once(START))
+        task = app.create(owner="ada", handler="decide", schedule=Schedule.once(START))
         sim.advance(timedelta(seconds=1))
         with pytest.raises(NotAwaited):
             app.send_event(task.id, "approved", "forged", sender=EventSender(role="owner", subject="user:ada"))

@@ -13,8 +13,8 @@ def test_a_late_run_says_what_was_found(pages: Pages, app: App) -> None:
     """One that began in time says nothing of the kind. The number above the list of late ones has those still open."""
     hourly = Schedule.every(HOUR, start=pages.sim.now + 5 * MINUTE)
     for task_id in ("late", "later"):
-        app.create(id=task_id, owner="ada", title="T", handler="work", schedule=hourly)
-    app.create(id="naps", owner="ada", title="T", handler="rests", schedule=Schedule.once(pages.sim.now + HOUR))
+        app.create(id=task_id, owner="ada", handler="work", schedule=hourly)
+    app.create(id="naps", owner="ada", handler="rests", schedule=Schedule.once(pages.sim.now + HOUR))
     pages.sim.advance(50 * MINUTE)
     pages.sim.queue.holds = True
     pages.sim.advance(40 * MINUTE)

@@ -49,7 +49,7 @@ def app(app: App) -> App:
 
 def create(pages: Pages, handler: str) -> Task:
     at = START + MINUTE
-    return pages.sim.app.create(owner="ada", title="T", handler=handler, schedule=at)
+    return pages.sim.app.create(owner="ada", handler=handler, schedule=at)
 
 
 def test_page_offers_what_its_visitor_may_do(pages: Pages) -> None:
@@ -141,7 +141,7 @@ def test_an_execution_says_why_it_is_not_retried_and_is_retried_from_the_chosen_
 def test_a_comparison_is_offered_where_there_is_a_good_run(pages: Pages) -> None:
     """A task that has always failed has nothing to compare with."""
     hourly = {"rrule": "FREQ=HOURLY", "dtstart": f"{START + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}"}
-    task = pages.sim.app.create(owner="ada", title="T", handler="flow", schedule=hourly)
+    task = pages.sim.app.create(owner="ada", handler="flow", schedule=hourly)
     pages.sim.advance(70 * MINUTE)
     (run,) = pages.sim.executions(task.id)
     path = f"/tasks/{task.id}/executions/{run.id}"
@@ -199,7 +199,7 @@ def test_a_task_that_its_limit_holds_offers_to_raise_that_and_nothing_in_vain(pa
     def uses(ctx: Context) -> None:
         ctx.used(queries=20)
 
-    task = app.create(owner="ada", title="T", handler="uses", schedule=HOURLY, max_queries_per_month=10)
+    task = app.create(owner="ada", handler="uses", schedule=HOURLY, max_queries_per_month=10)
     pages.sim.advance(3 * HOUR)
     assert app.get(task.id).status == "PAUSED"
     text = look(pages, task)
@@ -220,7 +220,7 @@ def test_a_task_that_its_limit_holds_offers_to_raise_that_and_nothing_in_vain(pa
 def test_a_task_whose_handler_is_gone_is_not_said_to_run(pages: Pages) -> None:
     """Neither by hand nor again: both questions say that it would fail, and of a handler that is there neither does."""
     container = pages.sim.app.container
-    task = pages.sim.app.create(owner="ada", title="T", handler="breaks", schedule=HOURLY)
+    task = pages.sim.app.create(owner="ada", handler="breaks", schedule=HOURLY)
     pages.sim.advance(2 * HOUR)
     said = "Nothing would run it"
     assert said not in look(pages, task)
@@ -246,7 +246,7 @@ def test_what_has_ended_names_the_edit_that_starts_it_again(
     """And the form has it."""
     app = pages.sim.app
     app.handler("plain")(lambda: None)
-    task = app.create(owner="ada", title="T", handler="plain", schedule=HOURLY, **limit)  # type: ignore[arg-type]
+    task = app.create(owner="ada", handler="plain", schedule=HOURLY, **limit)  # type: ignore[arg-type]
     pages.sim.advance(4 * HOUR)
     assert app.get(task.id).status == "COMPLETED"
     text = look(pages, task)

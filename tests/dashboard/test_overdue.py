@@ -27,7 +27,7 @@ def run_until(hours: float, *, is_paused: bool = False, **fields: Any) -> Iterat
         if is_paused:
             queue = f"{stack.url}/v1/dispatch-queues/cloudsched"
             assert requests.patch(queue, json={"state": "PAUSED"}, timeout=60).ok
-        task = {"id": "t", "owner": "ada", "title": "T", "handler": "report", **fields}
+        task = {"id": "t", "owner": "ada", "handler": "report", **fields}
         assert send(f"{stack.url}/v1/tasks", task).ok
         stack.mover.move({"advanceTo": (START + timedelta(hours=hours)).isoformat()})
         yield stack

@@ -25,7 +25,6 @@ def stack_with_keys() -> Iterator[Stack]:
         task = {
             "id": "t",
             "owner": "ada",
-            "title": "T",
             "handler": "report",
             "schedule": {"at": "2100-01-01T00:00:00Z"},
         }

@@ -28,7 +28,7 @@ def app(app: App) -> App:
 def test_a_held_run_was_due_when_it_was_due(pages: Pages) -> None:
     """Not when its task was resumed between two pauses: its page and the API have the end of its sleep."""
     sim = pages.sim
-    task = sim.app.create(owner="ada", title="T", handler="naps", schedule=Schedule.once(START + MINUTE))
+    task = sim.app.create(owner="ada", handler="naps", schedule=Schedule.once(START + MINUTE))
     sim.advance(2 * MINUTE)
     sim.app.pause(task.id)
     sim.advance(4 * DAY)
@@ -43,7 +43,7 @@ def test_a_page_has_one_zone(pages: Pages) -> None:
     """The chosen one, also in what the API says in the task's. Findings that differ in their times alone are folded."""
     sim = pages.sim
     rule = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="America/New_York")
-    task = sim.app.create(owner="ada", title="T", handler="naps", schedule=rule, overlap="ALLOW")
+    task = sim.app.create(owner="ada", handler="naps", schedule=rule, overlap="ALLOW")
     sim.advance(DAY)
     sim.app.pause(task.id)
     sim.advance(4 * DAY)

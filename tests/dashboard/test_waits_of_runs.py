@@ -41,7 +41,7 @@ def app(app: App) -> App:
 def start(pages: Pages, handler: str) -> tuple[str, str]:
     """Begin a run of a monthly task, and return its id and its path."""
     monthly = Schedule.every(30 * DAY, start=pages.sim.now + MINUTE, timezone="America/New_York")
-    pages.sim.app.create(id=handler, owner="ada", title="T", handler=handler, schedule=monthly)
+    pages.sim.app.create(id=handler, owner="ada", handler=handler, schedule=monthly)
     pages.sim.advance(MINUTE + SECOND)
     run = pages.sim.app.get(handler).runs[0].execution_id
     return run, f"/tasks/{handler}/executions/{run}"
@@ -58,7 +58,7 @@ def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
 def test_no_next_run_of_a_list_is_past(pages: Pages) -> None:
     """An occurrence that the open run holds back is perhaps skipped."""
     hourly = Schedule.every(HOUR, start=pages.sim.now + MINUTE)
-    pages.sim.app.create(id="naps", owner="ada", title="T", handler="naps", schedule=hourly)
+    pages.sim.app.create(id="naps", owner="ada", handler="naps", schedule=hourly)
     pages.sim.advance(3 * HOUR)
     assert "after its open run" in pages.words("/tasks")
 
@@ -88,7 +88,7 @@ def test_nothing_of_a_run_that_has_ended_waits(pages: Pages) -> None:
 
 def test_a_call_that_was_left_waits_until_it_has_ended(pages: Pages) -> None:
     app = pages.sim.app
-    app.create(id="leaves", owner="ada", title="L", handler="leaves")
+    app.create(id="leaves", owner="ada", handler="leaves")
     pages.sim.advance(MINUTE)
     [run] = pages.sim.executions("leaves")
     assert run.status is ExecutionStatus.SUCCEEDED

@@ -34,7 +34,7 @@ def test_its_queue_refuses_dispatches_beyond_thirty_days(sim: Simulation) -> Non
 def test_each_look_moves_the_clock(app: App, sim: Simulation) -> None:
     """As every real clock: cloudsched never sees an instant twice, and who reads `now` moves nothing."""
     before = sim.now
-    task = app.create(owner="ada", title="T", handler="tick", schedule=sim.now)
+    task = app.create(owner="ada", handler="tick", schedule=sim.now)
     assert before < task.created_at <= sim.now == sim.clock.at
     assert task.next_execution_time == before
     sim.advance(timedelta(0))
@@ -47,7 +47,7 @@ def test_each_look_moves_the_clock(app: App, sim: Simulation) -> None:
 
 def test_a_redelivered_dispatch_runs_nothing_twice(app: App, sim: Simulation) -> None:
     """`redeliver` passes a dispatch to the executor at any time: early it hops, late it is dropped."""
-    task = app.create(owner="ada", title="T", handler="tick", schedule=sim.now + DAY)
+    task = app.create(owner="ada", handler="tick", schedule=sim.now + DAY)
     (sent,) = sim.pending()
     sim.redeliver(sent)
     assert not sim.executions(task.id)
@@ -99,7 +99,7 @@ def test_whom_nobody_has_stored_gets_nothing_as_in_production(app: App, sim: Sim
     sim.add_person("user:ada@home")
     sim.add_person("grace", email={"address": "g@example.com", "verified": False})
     for owner in ("user:ada@home", "grace", "nobody"):
-        app.create(owner=owner, title="T", handler="tell", delivery_channels=channels)
+        app.create(owner=owner, handler="tell", delivery_channels=channels)
     sim.advance(DAY)
     reached = {
         owner: [each for each in channels[:-1] if sim.sent(each, to=owner)]

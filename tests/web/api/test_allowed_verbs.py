@@ -259,7 +259,7 @@ def test_lists_and_changes_say_the_same(world: World) -> None:
 
 def test_executions_of_all_tasks_say_what_is_known_without_reading_their_tasks(world: World) -> None:
     """What is listed is right; it is missing only of what failed, for who may change tasks; and it costs no read."""
-    listed: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "open"}
+    listed: dict[str, Any] = {"owner": "ada", "handler": "open"}
     record = Execution(id="e1", task_id="", scheduled_for=PAST, status=ExecutionStatus.FAILED, **listed)
     done = record.model_copy(update={"id": "e2", "status": ExecutionStatus.SUCCEEDED})
     world.copy(world.create("users'"), {"runs": (waits_for("approved"),)}, (record, done))

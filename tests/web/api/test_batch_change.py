@@ -15,7 +15,7 @@ from cloudsched.engine.tasks import batch_changes
 from cloudsched.engine.tasks.scheduler import Scheduler
 
 PATH = "/v1/tasks/batchChange"
-YEARLY: dict[str, Any] = {"title": "T", "handler": "work", "payload": {}, "schedule": "every year"}
+YEARLY: dict[str, Any] = {"handler": "work", "payload": {}, "schedule": "every year"}
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_even_a_forged_payload_reaches_only_its_owner_s_tasks(roles: RoleHarness
     """Its rights come from the task's owner, and not from what it says."""
     roles.task("bob", **YEARLY, id="of-bob")
     payload = {"action": "delete", "filter": {"owner": "bob"}}
-    forged = roles.task("ada", handler=BATCH_CHANGE_HANDLER, payload=payload, title="T")
+    forged = roles.task("ada", handler=BATCH_CHANGE_HANDLER, payload=payload)
     roles.sim.advance(6 * MINUTE)
     (execution,) = roles.fetch("admin", f"/v1/tasks/{forged}/executions")["executions"]
     assert execution["content"]["changed"] == 0
@@ -225,8 +225,8 @@ def test_what_is_counted_is_what_is_changed(roles: RoleHarness) -> None:
 def test_what_failed_is_retried_once(roles: RoleHarness, calls: list[str]) -> None:
     """Only executions that failed before the request; one that fails again is not retried again by the same change."""
     for name in ("a", "b"):
-        roles.task("ada", title="T", payload={}, handler="fail", id=name)
-    roles.task("ada", title="T", payload={}, handler="work", id="good")
+        roles.task("ada", payload={}, handler="fail", id=name)
+    roles.task("ada", payload={}, handler="work", id="good")
     roles.sim.advance(6 * MINUTE)
     assert sorted(calls) == ["a", "b"]
     assert count(roles, "ada", "retryFailed", owner="ada") == 2

@@ -20,7 +20,7 @@ from cloudsched.web.api.parse import MAX_BODY
 from cloudsched.web.functions import wsgi
 
 CHUNKED = {"Transfer-Encoding": "chunked"}
-TASK: dict[str, Any] = {"owner": "ada", "title": "x", "handler": "work"}
+TASK: dict[str, Any] = {"owner": "ada", "handler": "work"}
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_a_page_whose_rows_may_be_missing_ends_with_an_error(
 ) -> None:
     """A reader of CSV sees no other field."""
     for _ in range(3):
-        sim.app.create(title="T", owner="ada", handler="greet", payload={"name": "A"}, schedule="in 3 days")
+        sim.app.create(owner="ada", handler="greet", payload={"name": "A"}, schedule="in 3 days")
     sim.advance(MINUTE)
     assert "ERROR" not in call("GET", "/v1/audit", headers=CSV).text
     monkeypatch.setattr("cloudsched.engine.queries.audit_trail.MAX_LOOKED_THROUGH", 1)

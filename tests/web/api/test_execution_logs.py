@@ -34,8 +34,8 @@ def test_owners_read_what_handlers_say_is_theirs(world: ApiWorld) -> None:
     ids = {}
     for name in ("inner", "outer"):
         schedule = Schedule.once(START + MINUTE)
-        ids[name] = world.sim.app.create(owner="ada", title="T", handler=name, schedule=schedule).id
-    bobs = world.sim.app.create(owner="bob", title="T", handler="outer", schedule=Schedule.once(START + MINUTE)).id
+        ids[name] = world.sim.app.create(owner="ada", handler=name, schedule=schedule).id
+    bobs = world.sim.app.create(owner="bob", handler="outer", schedule=Schedule.once(START + MINUTE)).id
     world.sim.advance(2 * MINUTE)
 
     def read(who: str, task_id: str) -> tuple[int, list[str]]:

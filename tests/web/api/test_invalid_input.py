@@ -153,7 +153,7 @@ def test_a_body_has_so_many_values_at_most(call: Call) -> None:
     answer = call("POST", "/v1/tasks", many)
     assert (answer.status_code, answer.json["field"]) == (400, "(body)")
     assert "values" in answer.json["detail"]
-    text = {"owner": "ada", "title": "t", "handler": "anything", "payload": {"a": "[" * 110_000}}
+    text = {"owner": "ada", "handler": "anything", "payload": {"a": "[" * 110_000}}
     assert call("POST", "/v1/tasks", json.dumps(text).encode()).status_code == 201
 
 
@@ -168,7 +168,7 @@ def test_a_body_has_so_many_values_at_most(call: Call) -> None:
 )
 def test_the_first_of_many_mistakes_is_named(call: Call, content: dict[str, Any], field: str) -> None:
     """Without an object for each of the others: calls do not grow with them."""
-    body = json.dumps({"owner": "ada", "title": "t", "handler": "greet", **content}).encode()
+    body = json.dumps({"owner": "ada", "handler": "greet", **content}).encode()
     with count_calls() as calls:
         answer = call("POST", "/v1/tasks", body)
     assert answer.status_code == 400
@@ -181,7 +181,7 @@ def test_a_path_is_written_for_the_value_that_is_refused_only(call: Call) -> Non
     value: Any = [0] * 50_000
     for number in range(14):
         value = {"k" * 1490 + str(number): value}
-    body = {"owner": "ada", "title": "t", "handler": "anything", "payload": value}
+    body = {"owner": "ada", "handler": "anything", "payload": value}
     import tracemalloc  # noqa: PLC0415 - only here
 
     tracemalloc.start()

@@ -31,7 +31,7 @@ def app() -> App:
 
 
 def make(call: Call) -> None:
-    body = {"id": "t", "owner": "ada", "title": "T", "handler": "work", "schedule": HOURLY}
+    body = {"id": "t", "owner": "ada", "handler": "work", "schedule": HOURLY}
     assert call("POST", "/v1/tasks", body).status_code == 201
 
 

@@ -72,10 +72,10 @@ def test_the_counts_are_those_of_the_lists(ask: Any) -> None:  # noqa: ANN401 - 
     """Tasks by status, open ones, what failed and what ended in this hour; each owner's own."""
     for owner, handler in (("ada", "fail"), ("ada", "wait"), ("ada", "report"), ("bob", "fail")):
         payload = {"about": "x"} if handler == "report" else {}
-        body = {"owner": owner, "title": "T", "handler": handler, "payload": payload}
+        body = {"owner": owner, "handler": handler, "payload": payload}
         assert ask("admin", "/v1/tasks", body).status_code == 201
     ask.sim.advance(7 * MINUTE)
-    late = {"owner": "bob", "title": "T", "handler": "fail"}
+    late = {"owner": "bob", "handler": "fail"}
     assert ask("admin", "/v1/tasks", late).status_code == 201
     for who, tasks, hour, due in (
         ("admin", {"ACTIVE": 2, "COMPLETED": 1, "FAILED": 2}, (2, 1), 1),
@@ -144,7 +144,7 @@ def test_what_needs_somebody_is_counted_anew_once_a_task_has_changed(ask: Any) -
         return sum(int(each["count"]["value"]) for each in needs if each["cause"] == "FAILED")
 
     assert count_failed() == 0
-    assert ask("admin", "/v1/tasks", {"owner": "ada", "title": "T", "handler": "fail"}).status_code == 201
+    assert ask("admin", "/v1/tasks", {"owner": "ada", "handler": "fail"}).status_code == 201
     ask.sim.run_until_idle()
     assert count_failed() == 1
 
@@ -164,7 +164,7 @@ def test_handlers_have_the_schemas_of_their_payloads(ask: Any) -> None:  # noqa:
 
 def test_a_cursor_says_whether_anything_has_changed(ask: Any) -> None:  # noqa: ANN401 - the fixture above
     """For one read; a user's is not moved by others, and it moves once a minute."""
-    body = {"owner": "ada", "title": "T", "handler": "wait", "schedule": "every year"}
+    body = {"owner": "ada", "handler": "wait", "schedule": "every year"}
 
     def look() -> dict[str, str]:
         return {who: ask(who, "/v1/changes").json["cursor"] for who in ("admin", "ada", "bob")}
@@ -183,7 +183,7 @@ def test_a_cursor_says_whether_anything_has_changed(ask: Any) -> None:  # noqa: 
 def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: ANN401 - the fixture above
     """It waits for that run's end; what is due behind it is overdue, and found for a read of each that is held back."""
     sim, overview = ask.sim, ask.sim.app.container.many_tasks.overview
-    hourly = {"owner": "ada", "title": "T", "handler": "wait", "schedule": "every hour"}
+    hourly = {"owner": "ada", "handler": "wait", "schedule": "every hour"}
     held = [
         ask("admin", "/v1/tasks", {**hourly, "overlap": overlap}).json["id"] for overlap in ("skip", "buffer", "allow")
     ]
@@ -192,7 +192,7 @@ def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: 
     assert "overdueSince" not in ask("ada", "/v1/overview").json
     assert sim.app.sweep().overdue_seconds == 0
     due = sim.now + MINUTE
-    once = {"owner": "ada", "title": "T", "handler": "fail", "schedule": {"at": due.isoformat()}}
+    once = {"owner": "ada", "handler": "fail", "schedule": {"at": due.isoformat()}}
     assert ask("admin", "/v1/tasks", once).status_code == 201
     sim.clock.move_to(due + 5 * MINUTE)
     overview.forget()

@@ -11,7 +11,7 @@ from cloudsched import App, Settings
 
 PATH = "/v1/tasks/batchChange"
 EVERYTHING = {"action": "PAUSE", "filter": {"status": "ACTIVE"}}
-HOURLY: dict[str, Any] = {"title": "T", "handler": "work", "payload": {}, "schedule": "every hour"}
+HOURLY: dict[str, Any] = {"handler": "work", "payload": {}, "schedule": "every hour"}
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_an_empty_rule_alone_is_once(call: Call, sim: Simulation) -> None:
 def test_faults_of_payloads_and_children_are_told_at_once(call: Call) -> None:
     """Of each child, each field of a payload, and of what is missing only what nothing else was meant to be."""
     child = {"handler": "greet", "payload": {"nam": "Ada", "times": "many"}, "priority": "HIGH"}
-    body = {"owner": "ada", "title": "T", "children": [child, {**child, "handler": "nobody"}], "pull": "gpu"}
+    body = {"owner": "ada", "children": [child, {**child, "handler": "nobody"}], "pull": "gpu"}
     problem = call("POST", "/v1/tasks", body).json
     assert pointers(problem) == {
         "#/pull",
@@ -211,7 +211,7 @@ def test_users_are_told_nothing_of_what_is_for_servers(guarded: Callable[..., di
     daily = {"schedule": "every day at 9:00"}
     wrong = {**GREETING, "payload": {"nam": 5}, "lockKey": "a", "lockScope": "global"}
     assert pointers(guarded("ada", "POST", "/v1/tasks", wrong)) == {"#/handler", "#/lockScope"}
-    children = {"title": "T", "children": [{"handler": "greet", "payload": {"nam": 5}}]}
+    children = {"children": [{"handler": "greet", "payload": {"nam": 5}}]}
     assert pointers(guarded("ada", "POST", "/v1/tasks", children)) == {"#/children/0/handler"}
     guarded("admin", "POST", "/v1/tasks", {**GREETING, **daily, "id": "hers"})
     guarded("admin", "POST", "/v1/tasks", {**GREETING, **daily, "id": "his", "owner": "bob"})

@@ -91,12 +91,12 @@ def list_unfinished(app: App) -> list[Any]:
 def create(roles: RoleHarness, who: str = "ada", **fields: Any) -> str:
     """Create a task of ada's that is due at once, and return its id."""
     due = {"schedule": {"at": roles.sim.now.isoformat()}}
-    return str(roles.create_task(who, {"title": "T", "owner": "ada", **due, **fields}).json["id"])
+    return str(roles.create_task(who, {"owner": "ada", **due, **fields}).json["id"])
 
 
 # ── Repeated creations ───────────────────────────────────────────────────────────────────────────────────────────────
 
-NEW: dict[str, Any] = {"title": "T", "handler": "work", "schedule": {"at": "2027-06-01T09:00:00Z"}}
+NEW: dict[str, Any] = {"handler": "work", "schedule": {"at": "2027-06-01T09:00:00Z"}}
 
 
 @pytest.mark.parametrize("limits", [{"max_active_tasks": 1}, {"max_creations": 1}], ids=str)

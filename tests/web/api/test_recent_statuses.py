@@ -37,7 +37,7 @@ def app() -> App:
 
 def create(sim: Simulation, handler: str = "work", **fields: Any) -> str:
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
-    return sim.app.create(owner="ada", title="T", handler=handler, schedule=hourly, **fields).id
+    return sim.app.create(owner="ada", handler=handler, schedule=hourly, **fields).id
 
 
 @pytest.mark.parametrize("seed", range(3))

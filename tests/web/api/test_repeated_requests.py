@@ -407,7 +407,7 @@ def test_a_repetition_shows_nobody_what_is_not_theirs(world: World) -> None:
 
     The same content from a server is a request of its own: what it names, it names with a server's rights.
     """
-    body = {"title": "T", "handler": "open", "schedule": "in 30 minutes", "id": "pay-42", "lockKey": "press"}
+    body = {"handler": "open", "schedule": "in 30 minutes", "id": "pay-42", "lockKey": "press"}
     made = world.ask("POST", "/v1/tasks", body, headers_of("ada")).get_json()
     theirs = world.ask("POST", "/v1/tasks", body, headers_of("bob"))
     assert (theirs.status_code, theirs.get_json()["id"] == made["id"]) == (201, False)
@@ -422,7 +422,7 @@ def test_a_repetition_shows_nobody_what_is_not_theirs(world: World) -> None:
 
 def test_an_edit_is_known_from_its_own_caller_only(world: World) -> None:
     """Two callers who make the same edit of the same state are two: the second one is told that it has changed."""
-    body = {"title": "T", "handler": "open", "schedule": "in 30 minutes", "id": "t"}
+    body = {"handler": "open", "schedule": "in 30 minutes", "id": "t"}
     made = world.ask("POST", "/v1/tasks", body, headers_of("ada"))
     path, seen = f"/v1/tasks/{made.get_json()['id']}", {"If-Match": made.headers["ETag"]}
     later = {"schedule": "one hour later"}
@@ -452,7 +452,7 @@ def test_a_side_s_requests_are_remembered_whatever_others_ask(
     """No other side displaces one, however it names its changes, and neither do one's own that have no name."""
     if side == stranger and kind in {"keys", "states"}:
         pytest.skip("a side displaces its own names")
-    fields = {"title": "T", "handler": "open", "schedule": "every day at 23:00", "id": "t"}
+    fields = {"handler": "open", "schedule": "every day at 23:00", "id": "t"}
     task_id = world.ask("POST", "/v1/tasks", fields, headers_of("ada")).get_json()["id"]
     path, asked = f"/v1/tasks/{task_id}", {**SIDES[side], "Idempotency-Key": "invoice-7"}
     first = world.ask("POST", f"{path}/trigger", None, asked).get_json()["triggered"]
@@ -481,7 +481,7 @@ def test_a_side_s_requests_are_remembered_whatever_others_ask(
 @pytest.mark.parametrize("verb", ["trigger", "snooze", "backfill"])
 def test_a_key_is_of_its_own_caller(world: World, verb: str) -> None:
     """The same key of a user, an admin and servers that act for the user names a request of each."""
-    body = {"title": "T", "handler": "open", "schedule": "every day at 23:00", "id": "t"}
+    body = {"handler": "open", "schedule": "every day at 23:00", "id": "t"}
     task_id = world.ask("POST", "/v1/tasks", body, headers_of("ada")).get_json()["id"]
     world.sim.advance(DAY)
     before = len(world.sim.executions(task_id))

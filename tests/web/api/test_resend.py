@@ -189,7 +189,7 @@ def test_a_server_that_acts_for_a_person_has_their_rights(roles: RoleHarness) ->
     assert roles.ask("admin", "POST", path, body, **{ON_BEHALF_OF: "dora"}).status_code == 403
     assert roles.ask("admin", "POST", path, body, **{ON_BEHALF_OF: "bob"}).status_code == 404
     roles.sim.channel("OPERATOR").is_down = True
-    roles.sim.app.create(title="T", owner="dora", handler="remind", delivery_channels=["OPERATOR"])
+    roles.sim.app.create(owner="dora", handler="remind", delivery_channels=["OPERATOR"])
     roles.sim.advance(8 * DAY)
     delivery = find(roles, "OPERATOR")["id"]
     roles.sim.channel("OPERATOR").is_down = False
@@ -236,7 +236,7 @@ def test_a_person_sends_their_own_again_once_it_can_reach_them(roles: RoleHarnes
     assert "No verified e-mail address" in refused.json["detail"]
     assert find(roles) == before
     roles.sim.app.update_person("dora", email={"address": "dora@example.com", "verified": True})
-    roles.create_task("dora", {"title": "T", "handler": "remind", "schedule": {"at": "2027-06-01T09:00Z"}})
+    roles.create_task("dora", {"handler": "remind", "schedule": {"at": "2027-06-01T09:00Z"}})
     assert resend(roles, "dora").status_code == 200
     assert list_mails(roles) == ["dora@example.com"]
 

@@ -20,7 +20,7 @@ from cloudsched.web.auth.roles import Caller, Role
 START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
 LATER_SPARSE = "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=9;BYMINUTE=0;BYSECOND=0"
 """Fires at its start, and then so late that the search gives up."""
-TASK = {"owner": "ada", "title": "t", "handler": "anything", "payload": {}}
+TASK = {"owner": "ada", "handler": "anything", "payload": {}}
 
 
 class CountedAllowance(Allowance):

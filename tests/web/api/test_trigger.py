@@ -36,7 +36,7 @@ def app() -> App:
 
 
 def create(world: ApiWorld, task_id: str = "t1", handler: str = "work", **fields: Any) -> str:
-    given = {"id": task_id, "owner": "ada", "title": "T", "payload": {"n": 1}, "schedule": YEARLY, **fields}
+    given = {"id": task_id, "owner": "ada", "payload": {"n": 1}, "schedule": YEARLY, **fields}
     return world.sim.app.create(handler=handler, **given).id
 
 

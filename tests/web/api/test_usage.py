@@ -44,7 +44,7 @@ def fill(sim: Simulation) -> None:
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
     for owner in ("ada", "bob"):
         for handler in ("spend", "idle"):
-            sim.app.create(owner=owner, title="T", handler=handler, schedule=hourly, query_per_execution=4)
+            sim.app.create(owner=owner, handler=handler, schedule=hourly, query_per_execution=4)
 
 
 def test_what_was_used_is_summed_and_priced(ask: Any) -> None:  # noqa: ANN401 - the fixture above
@@ -148,7 +148,7 @@ def test_a_request_reads_so_many_tasks_at_most(monkeypatch: pytest.MonkeyPatch) 
     with Simulation(App(Settings())) as sim:
         sim.app.handler("h")(lambda: None)
         for _ in range(450):
-            sim.app.create(owner="ada", title="T", handler="h", schedule=Schedule.every(DAY))
+            sim.app.create(owner="ada", handler="h", schedule=Schedule.every(DAY))
         usage = sim.app.container.many_tasks.usage
         shown = [usage.show("ada", None, limit=9) for _ in range(4)]
     assert [each.is_complete for each in shown] == [False, False, True, True]
@@ -162,7 +162,7 @@ def test_the_sweep_ends_what_a_look_has_begun() -> None:
         sim.app.handler("h")(lambda: None)
         names = [f"owner-{number}" for number in range(90)]
         later = Schedule.every(DAY, start=sim.now + DAY)
-        ids = [sim.app.create(owner=name, title="T", handler="h", schedule=later).id for name in names]
+        ids = [sim.app.create(owner=name, handler="h", schedule=later).id for name in names]
         usage = sim.app.container.many_tasks.usage
         first = usage.show(None, None, limit=100)
         assert not first.is_complete

@@ -209,7 +209,7 @@ def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:
         return roles.ask(who, "GET" if body is None else "POST", path, body)
 
     for owner in ("ada", "bob"):
-        work = {"owner": owner, "title": "T", "handler": "render", "pull": f"q-{owner}"}
+        work = {"owner": owner, "handler": "render", "pull": f"q-{owner}"}
         hold = {**work, "pull": f"lock-{owner}", "lockKey": "k", "lockScope": "owner"}
         assert [ask("admin", "/v1/tasks", body).status_code for body in (work, hold)] == [201, 201]
     sim.advance(7 * MINUTE)

@@ -42,10 +42,10 @@ class WorkerRoleHarness(RoleHarness):
         super().__init__(sim, keys)
         for task_id, (owner, queue) in TASKS.items():
             if task_id in OWN:
-                draft = {"id": task_id, "owner": owner, "title": "T", "handler": "mine", "pull": queue}
+                draft = {"id": task_id, "owner": owner, "handler": "mine", "pull": queue}
                 as_user(sim.app).put(sim.app.to_draft(draft))
                 continue
-            body = {"id": task_id, "owner": owner, "title": "T", "handler": "anything", "pull": queue}
+            body = {"id": task_id, "owner": owner, "handler": "anything", "pull": queue}
             assert self.post("admin", "/v1/tasks", body).status_code == 201
         sim.advance(5 * MINUTE)
 

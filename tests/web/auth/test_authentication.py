@@ -99,7 +99,7 @@ def test_an_admin_claim_sees_all(
 ) -> None:
     """A user whose token has `admin: true` sees all tasks; values that merely resemble true do not count."""
     sim = simulate(access=ACCESS)
-    sim.app.create(owner="bob", title="T", handler="anything")
+    sim.app.create(owner="bob", handler="anything")
     client = open_api(sim.app)
     answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {issuer.make_user_token(admin=claim)}"})
     assert len(answer.get_json()["tasks"]) == sees
@@ -108,7 +108,7 @@ def test_an_admin_claim_sees_all(
 def test_nothing_is_created_after_a_tokens_end(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by a request either that came before it, and took long: one by one, each task of a batch is a 401."""
     monkeypatch.setattr("cloudsched.web.api.router.time", SimpleNamespace(time=lambda: time.time() + 7200))
-    task = {"title": "T", "handler": "anything", "payload": {}, "schedule": "every day at 9", "timezone": "UTC"}
+    task = {"handler": "anything", "payload": {}, "schedule": "every day at 9", "timezone": "UTC"}
     with Simulation(app, access=ACCESS) as sim:
         client = open_api(sim.app)
         credential = {"Authorization": f"Bearer {issuer.make_user_token()}"}

@@ -71,7 +71,7 @@ class Api:
     def mail(self, owner: str = "ada") -> list[str]:
         """Have a result sent to a person; return the addresses that get it."""
         before = len(self._sim.sent("EMAIL"))
-        sent = {"title": "T", "handler": "greet", "payload": {"name": "A"}, "delivery_channels": ["EMAIL"]}
+        sent = {"handler": "greet", "payload": {"name": "A"}, "delivery_channels": ["EMAIL"]}
         self._sim.app.create(owner=owner, **sent)  # type: ignore[arg-type]
         self._sim.advance(4 * DAY)
         return [each.address for each in self._sim.sent("EMAIL")[before:]]

@@ -26,7 +26,7 @@ class Pages:
     """The dashboard with one key for each role, and a task of Ada's."""
 
     def __init__(self, sim: Simulation, keys: dict[str, str], parts: ExitStack) -> None:
-        self.sim = sim
+        self.sim, self.app = sim, sim.app
         self.keys = keys
         server = parts.enter_context(WebServer(Request.application(lambda request: serve_api(sim.app, request))))
         server.serve()
@@ -62,8 +62,8 @@ class Pages:
 
     def forget(self) -> None:
         """Let the next page look anew at what is counted and at its causes."""
-        self.sim.app.container.many_tasks.overview.forget()
-        self.sim.app.container.forget_causes()
+        self.app.container.many_tasks.overview.forget()
+        self.app.container.forget_causes()
 
     def post(self, who: str, path: str, form: dict[str, str]) -> TestResponse:
         return self._browsers[who].post(path, data=form, **ORIGIN)

@@ -60,7 +60,7 @@ def test_a_form_with_the_ids_of_others_changes_none_of_them(pages: Pages, create
     assert "Nothing to delete" in page.text
     pages.post("bob", "/bulk", {"action": "delete", "ids": task.id, "count": "0", "typed": "0", "key": "k"})
     pages.sim.advance(MINUTE)
-    assert pages.sim.app.get(task.id).status == "ACTIVE"
+    assert pages.app.get(task.id).status == "ACTIVE"
 
 
 @pytest.mark.parametrize("path", ["/actions/nope", "/actions/{task}"])
@@ -69,7 +69,7 @@ def test_only_actions_have_the_page_of_one(pages: Pages, create: Create, path: s
     task = create(**DAILY)
     assert pages.get("ada", path.format(task=task.id)).status_code == 404
     assert pages.post("ada", path.format(task=task.id), {"verb": "stop"}).status_code == 404
-    assert pages.sim.app.get(task.id).status == "ACTIVE"
+    assert pages.app.get(task.id).status == "ACTIVE"
 
 
 def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: Create) -> None:
@@ -79,7 +79,7 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
     """
     before, *_ = create(title="Was paused", **DAILY), create(title="Nightly", **DAILY)
     create(title="Weekly", **DAILY)
-    pages.sim.app.pause(before.id)
+    pages.app.pause(before.id)
     question = pages.read("/bulk?action=pause&status=ACTIVE")
     assert "<h1>Pause 2 tasks?</h1>" in question
     assert "Nightly" in question
@@ -107,7 +107,7 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
 
     undone = find_action(start(pages, "admin", f"action=resume&pauseId={action}"))
     pages.sim.advance(MINUTE)
-    assert pages.sim.app.get(before.id).status == "PAUSED"
+    assert pages.app.get(before.id).status == "PAUSED"
     assert "Restore 2" not in pages.read(f"/actions/{undone}")
     for path in (f"/actions/{action}", "/", "/tasks"):
         assert not re.search("Restore (2|these)", pages.read(path))
@@ -137,9 +137,9 @@ def prepare(pages: Pages, create: Create, chance: random.Random) -> dict[str, in
             task = create(**DAILY)
             now = pages.sim.now
             if kind in {"paused", "until"}:
-                pages.sim.app.pause(task.id, until=now + 40 * DAY if kind == "until" else None)
+                pages.app.pause(task.id, until=now + 40 * DAY if kind == "until" else None)
             elif kind == "held":
-                store = pages.sim.app.container.store
+                store = pages.app.container.store
                 stored = store.load(task.id)
                 assert stored is not None
                 held = {"status": TaskStatus.PAUSED, "status_changed_at": now, "hold": Hold(at=now, is_alone=True)}
@@ -152,7 +152,7 @@ def prepare(pages: Pages, create: Create, chance: random.Random) -> dict[str, in
 
 
 def list_tasks(pages: Pages) -> Sequence[Task]:
-    return pages.sim.app.container.store.list_tasks(TaskQuery(), limit=100).items
+    return pages.app.container.store.list_tasks(TaskQuery(), limit=100).items
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -231,7 +231,7 @@ def test_an_action_that_is_stopped_half_way_says_so_in_the_list_and_on_its_page(
 def test_many_tasks_are_paused_until_a_time_of_the_page_s_zone(pages: Pages, create: Create) -> None:
     """A time that is none, or past, is refused, and pauses nothing. Each page has it in its zone. It is restored."""
     task, before, _ = (create(**DAILY) for _ in range(3))
-    pages.sim.app.pause(before.id)
+    pages.app.pause(before.id)
     path = "/bulk?action=pause&handler=work&tz=Asia/Tokyo"
     form = read_hidden(pages.read(path))
     for text, words in (("soon", "is no time"), ("2001-01-01T09:00", "is in the past")):
@@ -240,7 +240,7 @@ def test_many_tasks_are_paused_until_a_time_of_the_page_s_zone(pages: Pages, cre
         assert words in refused.text
     assert pages.post("admin", f"{path}&pauseUntil=soon", form).status_code == 400
     pages.sim.advance(MINUTE)
-    assert pages.sim.app.get(task.id).status == "ACTIVE"
+    assert pages.app.get(task.id).status == "ACTIVE"
     end = (pages.sim.now + 3 * DAY).replace(minute=0, second=0, microsecond=0)
     typed = f"{end + 9 * HOUR:%Y-%m-%dT%H:%M}"
     action = find_action(pages.post("admin", path, {**form, "pauseUntil": typed}))
@@ -257,7 +257,7 @@ def test_many_tasks_are_paused_until_a_time_of_the_page_s_zone(pages: Pages, cre
     assert "Restore these" in pages.read("/"), "whichever were paused"
     find_action(start(pages, "admin", f"action=resume&pauseId={action}"))
     pages.sim.advance(MINUTE)
-    assert [pages.sim.app.get(each.id).status for each in (task, before)] == ["ACTIVE", "PAUSED"]
+    assert [pages.app.get(each.id).status for each in (task, before)] == ["ACTIVE", "PAUSED"]
 
 
 def test_an_action_is_started_once_and_can_be_stopped(pages: Pages, create: Create) -> None:
@@ -278,7 +278,7 @@ def test_an_action_is_started_once_and_can_be_stopped(pages: Pages, create: Crea
     assert pages.post("ada", f"/actions/{one}", {"verb": "stop", "etag": '"stale"'}).status_code == 412
     assert pages.post("ada", f"/actions/{one}", {"verb": "stop", "etag": etag}).status_code == 303
     pages.sim.advance(MINUTE)
-    assert pages.sim.app.get(task.id).status == "ACTIVE"
+    assert pages.app.get(task.id).status == "ACTIVE"
     assert "waits to start" not in pages.read("/", "ada")
     stopped = pages.read(f"/actions/{one}", "ada")
     assert "Stopped" in stopped
@@ -317,11 +317,11 @@ def test_retrying_ends_on_a_page_that_leads_to_the_runs(pages: Pages, create: Cr
     tasks = [create(handler="breaks", schedule="in 1 minute") for _ in range(3)]
     paused = create(handler="breaks", schedule="every hour")
     pages.sim.advance(61 * MINUTE)
-    pages.sim.app.pause(paused.id)
+    pages.app.pause(paused.id)
     runs = [f"{task.id}/{pages.sim.executions(task.id)[0].id}" for task in tasks]
     picked = "&".join(f"pick={each}" for each in runs)
     if chosen == "tasks":
-        pages.sim.app.retry(tasks[0].id)
+        pages.app.retry(tasks[0].id)
         assert "<h1>Retry 2 tasks?</h1>" in pages.read("/bulk?action=retryFailed&handler=breaks", "ada")
         action = find_action(start(pages, "ada", "action=retryFailed&handler=breaks"))
         pages.sim.advance(MINUTE)
@@ -381,7 +381,7 @@ def test_an_action_has_its_filters_in_words(pages: Pages, create: Create) -> Non
 def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
     """From the task's page and from what is due; the others stay, and what is no run of the task is refused."""
     task = create(**DAILY)
-    first, second, third = pages.sim.app.upcoming(task.id, 3)
+    first, second, third = pages.app.upcoming(task.id, 3)
     path = f"/tasks/{task.id}"
     link = f"?move={second:%Y-%m-%dT%H}%3A00%3A00%2B00%3A00#acts"
     assert link in pages.read(path, "ada")
@@ -395,7 +395,7 @@ def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
     assert "Write a time as 05:00 or 5 pm, and a day by its date." in answer.text
     assert pages.post("ada", f"{path}/verbs/move", {**form, "to": "an hour later"}).status_code == 303
     assert "next run" not in DONE["move"]
-    assert pages.sim.app.upcoming(task.id, 3) == [first, second + HOUR, third]
+    assert pages.app.upcoming(task.id, 3) == [first, second + HOUR, third]
     refused = pages.post("ada", f"{path}/verbs/move", {"occurrence": f"{second.isoformat()}", "to": "17:00"})
     assert "is not one of its occurrences to come" in refused.text
     refused = pages.post("ada", f"{path}/verbs/move", {"to": third.isoformat()})
@@ -407,7 +407,7 @@ def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
 def test_a_move_is_told_from_when_to_when_and_that_it_was_taken_back(pages: Pages, create: Create) -> None:
     """In the history, in the question, and in what explains its day; no word of the API is in it."""
     task = create(**DAILY)
-    due = pages.sim.app.upcoming(task.id, 1)[0]
+    due = pages.app.upcoming(task.id, 1)[0]
     path = f"/tasks/{task.id}"
     assert pages.post("ada", f"{path}/verbs/move", {"occurrence": due.isoformat(), "to": "10:30"}).status_code == 303
     moved = pages.read(path, "ada")
@@ -418,12 +418,12 @@ def test_a_move_is_told_from_when_to_when_and_that_it_was_taken_back(pages: Page
     assert "Take back the move of " in question
     assert "Later changes of these fields go, too" in question
     assert pages.post("ada", back, read_hidden(question[question.index("What changes") :])).status_code == 303
-    assert pages.sim.app.upcoming(task.id, 1) == [due]
+    assert pages.app.upcoming(task.id, 1) == [due]
     text = pages.read(path, "ada")
     assert re.search(rf"Run: {due:%Y-%m-%d} 10:30 → 09:00", text)
     assert back not in text, "what is taken back already is offered once more"
 
-    found = pages.sim.app.explain(task.id, at=pages.sim.now).findings
+    found = pages.app.explain(task.id, at=pages.sim.now).findings
     [sentence] = [each.sentence for each in found if each.reason == "MOVED"]
     assert said in sentence
     assert "That was taken back by key:ada on " in sentence
@@ -463,9 +463,9 @@ def test_a_note_is_quoted_in_the_history() -> None:
 def test_changes_list_deletions_and_budgets(pages: Pages, create: Create) -> None:
     """A deleted task has its name and no link to a page that is gone; a budget leads to its form."""
     task = create(title="Quiet <b>plan</b>", **DAILY)
-    pages.sim.app.delete(task.id)
+    pages.app.delete(task.id)
     pages.post("admin", "/usage", {"owner": "ada", "queries": "100", "tokens": ""})
-    pages.sim.app.container.store.records.write(
+    pages.app.container.store.records.write(
         AuditNote.of(HistoryEntry(at=pages.sim.now, action=Action.QUEUE_PAUSED), queue="cloudsched-low"), None
     )
     text = pages.read("/audit")

@@ -161,7 +161,7 @@ def test_what_is_late_is_named(pages: Pages, make_task: MakeTask) -> None:
     for minutes in (5, 50):
         due = pages.sim.now - timedelta(minutes=minutes)
         late = make_task(id=f"late-{minutes}", title=f"Late {minutes}", next_execution_time=due)
-        pages.sim.app.container.store.commit(Commit(late))
+        pages.app.container.store.commit(Commit(late))
     listed = read_attention(pages)[1]
     assert re.search(r"2 tasks of greet are late and have not started\. Since .* 50 min ago \. Late 50 ", listed)
 
@@ -175,10 +175,10 @@ class PausedLow:
 
 def test_what_a_paused_queue_makes_late_is_counted_once(pages: Pages, make_task: MakeTask) -> None:
     """In the row of the queue, unless a task of the same handler is late for another reason."""
-    container = pages.sim.app.container
+    container = pages.app.container
     container.replace(queue_watch=PausedLow())
     for priority in (Priority.LOW, Priority.NORMAL):
-        pages.sim.app.handler(priority.lower())(lambda: None)
+        pages.app.handler(priority.lower())(lambda: None)
     for number, priority in enumerate([*[Priority.LOW] * 30, Priority.NORMAL]):
         due = pages.sim.now - timedelta(minutes=50 - number)
         fields = {"title": f"T{number:02}", "handler": priority.lower(), "priority": priority}

@@ -20,10 +20,10 @@ def test_only_an_admin_may_set_a_budget(pages: Pages, create: Callable[..., Task
     """Nobody else has the form, and sending it is refused; a task that is held says who can."""
     task = create(**DAILY)
     assert pages.post("admin", "/usage", {"owner": "ada", "queries": "", "tokens": "0"}).status_code == 303
-    assert pages.sim.app.get(task.id).status == "PAUSED"
+    assert pages.app.get(task.id).status == "PAUSED"
     for form in ({"owner": "ada", "tokens": "900"}, {"owner": "ada", "tokens": "900", "shown": ""}):
         assert pages.post(who, "/usage", form).status_code in {403, 404}, "others are told that there is none"
-    assert pages.sim.app.get(task.id).status == "PAUSED"
+    assert pages.app.get(task.id).status == "PAUSED"
     assert 'name="tokens"' not in pages.read("/usage?owner=ada", who)
     page = pages.read(f"/tasks/{task.id}", "ada")
     assert "An admin can raise the budget of ada." in page
@@ -49,14 +49,14 @@ def test_the_main_button_of_a_task_without_budget_leads_to_the_budget(
     assert shown
     form = {"owner": "ada", "queries": "1,000", "tokens": "", "shown": shown[1]}
     assert pages.post("admin", "/usage", form).status_code == 303
-    assert pages.sim.app.get(task.id).status == "ACTIVE"
+    assert pages.app.get(task.id).status == "ACTIVE"
     assert "verbs/pause" in pages.read(f"/tasks/{task.id}")
     stale = pages.post("admin", "/usage", {**form, "queries": "5"})
     assert stale.status_code == 412
     assert "Somebody has changed this budget" in stale.text
     assert "1,000 queries" in stale.text
     pages.post("admin", "/usage", {"owner": "ada", "queries": "0"})
-    assert pages.sim.app.get(task.id).status == "PAUSED"
+    assert pages.app.get(task.id).status == "PAUSED"
     address = pages.post("admin", f"/tasks/{task.id}/verbs/resume", {}).headers["Location"]
     page = pages.read(f"/tasks/{task.id}?{urlsplit(address).query}")
     assert "its budget or limit is used up" in page
@@ -96,9 +96,9 @@ def test_the_next_run_is_moved_and_a_pause_has_an_end(
     assert pages.post("viewer", at, {"etag": etag, field: words}).status_code == 403
     assert pages.post("ada", at, {"etag": etag, field: "whenever"}).status_code == 400
     assert pages.post("ada", at, {"etag": '"stale"', field: words}).status_code == 412
-    before = pages.sim.app.get(task.id)
+    before = pages.app.get(task.id)
     assert pages.post("ada", at, {"etag": etag, field: words}).status_code == 303
-    after = pages.sim.app.get(task.id)
+    after = pages.app.get(task.id)
     if path == "move":
         assert after.next_execution_time is not None
         assert after.next_execution_time.hour == 17

@@ -48,7 +48,7 @@ def fill(pages: Pages, make_task: MakeTask, seed: int) -> None:
             next_execution_time=due,
             hold=Hold(at=since, is_alone=True) if status is TaskStatus.PAUSED and chance.random() < 0.5 else None,
         )
-        pages.sim.app.container.store.commit(Commit(task))
+        pages.app.container.store.commit(Commit(task))
     pages.forget()
 
 
@@ -105,7 +105,7 @@ def test_what_is_asked_for_is_found_on_one_of_the_pages(
     monkeypatch.setattr("cloudsched.engine.queries.task_search.MAX_LOOKED_THROUGH", 2)
     monkeypatch.setattr("cloudsched.dashboard.views.tasks._FOLLOWED", 0)
     now = pages.sim.now
-    store = pages.sim.app.container.store
+    store = pages.app.container.store
     for number in range(12):
         is_wanted = number == 0
         task = make_task(
@@ -131,7 +131,7 @@ def test_pages_without_a_match_are_passed_over_up_to_a_bound(
         handler = "payroll" if number in {8, 29} else "noise"
         at = now + timedelta(minutes=number)
         task = make_task(id=f"task-{number}", handler=handler, next_execution_time=at)
-        pages.sim.app.container.store.commit(Commit(task))
+        pages.app.container.store.commit(Commit(task))
     seen = [rows for _, rows in walk(pages, "orderBy=nextExecutionTime&handler=payroll")]
     assert "task-8" in seen[0]
     assert [row for rows in seen for row in rows] == ["task-8", "task-29"]
@@ -153,7 +153,7 @@ def test_an_empty_list_names_the_filters_that_made_it_empty(
     """It is not a store without tasks, which alone says that it has none."""
     assert "No tasks yet" in read_text(pages, "")
     task = make_task(status=TaskStatus.COMPLETED, next_execution_time=None)
-    pages.sim.app.container.store.commit(Commit(task))
+    pages.app.container.store.commit(Commit(task))
     text = read_text(pages, query)
     assert words in text
     assert "<p>Nothing matches.</p>" in text
@@ -195,7 +195,7 @@ def test_the_pages_of_what_is_late_keep_their_instant(
     monkeypatch.setattr("cloudsched.dashboard.views.tasks.PAGE_SIZE", 2)
     for number in range(5):
         due = pages.sim.now - (10 + number) * MINUTE
-        pages.sim.app.container.store.commit(Commit(make_task(id=f"task-{number}", next_execution_time=due)))
+        pages.app.container.store.commit(Commit(make_task(id=f"task-{number}", next_execution_time=due)))
     found = [*walk(pages, "trouble=OVERDUE")]
     assert all("troubleUntil" in address for address, _ in found[1:])
     assert sorted(row for _, rows in found for row in rows) == [f"task-{number}" for number in range(5)]

@@ -27,9 +27,9 @@ def app(app: App) -> App:
 
 def strand(pages: Pages, record: dict[str, Any], run: dict[str, Any], **task: Any) -> str:
     """Let a retrying run be as no process has left it in time, and return the id of its execution."""
-    pages.sim.app.create(handler="patient", title="Sync", owner="ada", id="sync")
+    pages.app.create(handler="patient", title="Sync", owner="ada", id="sync")
     pages.sim.advance(MINUTE)
-    store = pages.sim.app.container.store
+    store = pages.app.container.store
     stored = store.load("sync")
     assert stored is not None
     [execution] = pages.sim.executions("sync")

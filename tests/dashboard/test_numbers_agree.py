@@ -81,7 +81,7 @@ def test_each_number_and_each_bar_is_that_of_its_list(pages: Pages, seed: int, v
     The page of the list says the same number, and the bars together are what the first numbers say.
     """
     live(pages.sim, random.Random(seed))  # noqa: S311 - the same tasks in each run
-    pages.sim.app.create(title="Often", owner="ada", handler="works", schedule="every 10 minutes")
+    pages.app.create(title="Often", owner="ada", handler="works", schedule="every 10 minutes")
     now = pages.sim.now
     days = {"day": f"{now:%Y-%m-%d}", "next": f"{now.replace(day=now.day + 1):%Y-%m-%d}", "month": f"{now:%Y-%m}"}
     text = pages.read(f"/{view.format(**days)}")

@@ -49,7 +49,7 @@ def app(app: App) -> App:
 
 def create(pages: Pages, handler: str) -> Task:
     at = START + MINUTE
-    return pages.sim.app.create(owner="ada", handler=handler, schedule=at)
+    return pages.app.create(owner="ada", handler=handler, schedule=at)
 
 
 def test_page_offers_what_its_visitor_may_do(pages: Pages) -> None:
@@ -74,7 +74,7 @@ def test_what_is_not_possible_now_is_dashed_and_says_why(pages: Pages) -> None:
     """To who may do it at other times, and to nobody else; it cannot be sent, and can have the focus."""
     flow, closed = create(pages, "flow"), create(pages, "closed")
     for task in (flow, closed):
-        pages.sim.app.pause(task.id)
+        pages.app.pause(task.id)
     reason = "The task is paused. Resume it to run it."
     for who, has_flow, has_closed in (("ada", True, False), ("admin", True, True), ("reader", False, False)):
         for task, is_said in ((flow, has_flow), (closed, has_closed)):
@@ -82,7 +82,7 @@ def test_what_is_not_possible_now_is_dashed_and_says_why(pages: Pages) -> None:
             assert (reason in text) == is_said
             assert ('aria-disabled="true" aria-describedby="cannot-1" tabindex="0">Run now<' in text) == is_said
             assert "/verbs/trigger" not in text
-    pages.sim.app.cancel(flow.id)
+    pages.app.cancel(flow.id)
     text = find_verbs(pages.read(f"/tasks/{flow.id}", "ada"))
     assert "The task has ended (cancelled). Give it a new schedule to start it again." in text
     assert text.count("aria-disabled") == 2, "neither run nor paused"
@@ -134,14 +134,14 @@ def test_an_execution_says_why_it_is_not_retried_and_is_retried_from_the_chosen_
     assert pages.post("ada", f"/tasks/{task.id}/verbs/retry", {**form, "fromStep": "x"}).status_code == 400
     assert pages.post("ada", f"/tasks/{task.id}/verbs/retry", form).status_code == 303
     pages.sim.advance(2 * MINUTE)
-    assert pages.sim.app.execution(task.id, failed.id).status == "SUCCEEDED"
+    assert pages.app.execution(task.id, failed.id).status == "SUCCEEDED"
     assert DONE == ["first", "first", "second"]
 
 
 def test_a_comparison_is_offered_where_there_is_a_good_run(pages: Pages) -> None:
     """A task that has always failed has nothing to compare with."""
     hourly = {"rrule": "FREQ=HOURLY", "dtstart": f"{START + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}"}
-    task = pages.sim.app.create(owner="ada", handler="flow", schedule=hourly)
+    task = pages.app.create(owner="ada", handler="flow", schedule=hourly)
     pages.sim.advance(70 * MINUTE)
     (run,) = pages.sim.executions(task.id)
     path = f"/tasks/{task.id}/executions/{run.id}"
@@ -177,9 +177,9 @@ def test_a_pause_can_be_taken_back_until_somebody_changes_the_task(pages: Pages)
     assert ">Undo</button>" not in pages.read(f"{path}?done=pause", "reader")
     form = text[: text.index(">Undo</button>")].rpartition("<form")[2]
     etag = html.unescape(form.partition('name="etag" value="')[2].partition('"')[0])
-    pages.sim.app.update(path.rpartition("/")[2], title="Renamed")
+    pages.app.update(path.rpartition("/")[2], title="Renamed")
     assert "Somebody has changed this task" in pages.post("ada", f"{path}/verbs/resume", {"etag": etag}).text
-    assert pages.sim.app.get(path.rpartition("/")[2]).status == "PAUSED"
+    assert pages.app.get(path.rpartition("/")[2]).status == "PAUSED"
     assert ">Undo</button>" not in pages.read(f"{path}?done=resume", "ada"), "it is paused: nothing was resumed"
 
 
@@ -193,7 +193,7 @@ def look(pages: Pages, task: Task, who: str = "admin") -> str:
 
 def test_a_task_that_its_limit_holds_offers_to_raise_that_and_nothing_in_vain(pages: Pages) -> None:
     """Nobody resumes it for nothing. Its form has the limit, and a higher one lets it go."""
-    app = pages.sim.app
+    app = pages.app
 
     @app.handler("uses", access="users")
     def uses(ctx: Context) -> None:
@@ -219,8 +219,8 @@ def test_a_task_that_its_limit_holds_offers_to_raise_that_and_nothing_in_vain(pa
 
 def test_a_task_whose_handler_is_gone_is_not_said_to_run(pages: Pages) -> None:
     """Neither by hand nor again: both questions say that it would fail, and of a handler that is there neither does."""
-    container = pages.sim.app.container
-    task = pages.sim.app.create(owner="ada", handler="breaks", schedule=HOURLY)
+    container = pages.app.container
+    task = pages.app.create(owner="ada", handler="breaks", schedule=HOURLY)
     pages.sim.advance(2 * HOUR)
     said = "Nothing would run it"
     assert said not in look(pages, task)
@@ -244,7 +244,7 @@ def test_what_has_ended_names_the_edit_that_starts_it_again(
     pages: Pages, limit: dict[str, object], said: str, change: dict[str, str]
 ) -> None:
     """And the form has it."""
-    app = pages.sim.app
+    app = pages.app
     app.handler("plain")(lambda: None)
     task = app.create(owner="ada", handler="plain", schedule=HOURLY, **limit)  # type: ignore[arg-type]
     pages.sim.advance(4 * HOUR)
@@ -262,7 +262,7 @@ def test_what_has_ended_names_the_edit_that_starts_it_again(
 def test_what_is_paused_past_its_only_instant_is_not_said_to_wait_for_a_resume(pages: Pages) -> None:
     """Resuming it is not possible: only a new schedule helps, and its sentence says that."""
     task = create(pages, "flow")
-    pages.sim.app.pause(task.id)
+    pages.app.pause(task.id)
     pages.sim.advance(2 * HOUR)
     text = look(pages, task)
     assert "starts nothing until it has a new schedule, since its only instant is over" in text

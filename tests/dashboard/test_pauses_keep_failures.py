@@ -20,28 +20,28 @@ def app(app: App) -> App:
 
 def test_a_pause_of_everything_and_another_schedule_leave_the_alarm_as_it_was(pages: Pages) -> None:
     """It fails until it has succeeded, on whatever days it runs. Nobody is told that failures have paused it."""
-    pages.sim.app.create(id="pay", title="Payroll", owner="ada", handler="payroll", schedule="every hour")
+    pages.app.create(id="pay", title="Payroll", owner="ada", handler="payroll", schedule="every hour")
     pages.sim.advance(timedelta(hours=3, minutes=5))
-    before = pages.sim.app.get("pay")
+    before = pages.app.get("pay")
     assert before.consecutive_failures == 3
 
     def require_alarm() -> None:
-        after = pages.sim.app.get("pay")
+        after = pages.app.get("pay")
         assert (after.status, after.consecutive_failures, after.failing_since) == ("ACTIVE", 3, before.failing_since)
         pages.forget()
         assert "Payroll" in pages.words("/").partition("Needs attention")[2]
 
-    pages.sim.app.pause_all()
+    pages.app.pause_all()
     pages.sim.advance(5 * MINUTE)
     pages.forget()
     assert "Payroll is paused, and its last run has failed." in pages.words("/")
-    (found,) = pages.sim.app.container.many_tasks.overview.count(None).needs
+    (found,) = pages.app.container.many_tasks.overview.count(None).needs
     assert (found.need.cause, found.need.since) == ("PAUSED", before.failing_since), "it dates the failure"
     assert "failing</b>" not in pages.words("/tasks/pay"), "the list of those that are failing has no paused ones"
-    actions = [task for task in pages.sim.app.tasks().items if task.handler == "cloudsched.change-tasks"]
-    pages.sim.app.restore(actions[0].id)
+    actions = [task for task in pages.app.tasks().items if task.handler == "cloudsched.change-tasks"]
+    pages.app.restore(actions[0].id)
     pages.sim.advance(5 * MINUTE)
     require_alarm()
     for schedule in ("every day at 09:00", "every hour"):
-        pages.sim.app.patch("pay", {"schedule": schedule})
+        pages.app.patch("pay", {"schedule": schedule})
     require_alarm()

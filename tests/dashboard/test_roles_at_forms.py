@@ -38,7 +38,7 @@ def app(app: App) -> App:
 def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[..., Task], who: str) -> None:
     """No form that changes something, no link to one, and the page says why: whatever waits for somebody."""
     task, paused, *ran = create(deliveryChannels=["WEB"]), create(), create(handler="breaks"), create(handler="asks")
-    pages.sim.app.pause(paused.id)
+    pages.app.pause(paused.id)
     pages.sim.advance(MINUTE)
     runs = [(each.id, run.id) for each in ran for run in pages.sim.executions(each.id)]
     assert len(runs) == 2
@@ -72,7 +72,7 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
     for _ in range(2):
         sent = pages.post(who, f"{at}/run", {"payload": '{"n": 2}', "key": "k1", "verb": "run"})
         assert sent.status_code == 303, sent.text
-    found = pages.sim.app.get(task.id)
+    found = pages.app.get(task.id)
     assert [run.payload for run in found.runs] == [{"n": 2}], "the key makes the second sending find the first"
     assert found.payload == task.payload
     pages.sim.advance(MINUTE)
@@ -80,7 +80,7 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
     assert "It had its own payload." in pages.read(f"{at}/executions/{own}", who)
     new = pages.post(who, "/new", {**NEW, "title": "Own"})
     assert new.status_code == 303
-    made = pages.sim.app.get(new.location.split("/")[-1].partition("?")[0])
+    made = pages.app.get(new.location.split("/")[-1].partition("?")[0])
     assert made.owner == ("ada" if who == "ada" else "system")
 
 
@@ -88,14 +88,14 @@ def test_only_who_sees_all_tasks_names_an_owner(pages: Pages) -> None:
     """A user's form has no field for the owner; a forged one is refused alike, whether that person is known or not."""
     assert 'name="owner"' in pages.read("/new?handler=work")
     assert 'name="owner"' not in pages.read("/new?handler=work", "ada")
-    PeopleWiring.of(pages.sim.app.container).people.put("bob", PersonSpec(timezone="Asia/Tokyo"), by=OWN_CODE)
+    PeopleWiring.of(pages.app.container).people.put("bob", PersonSpec(timezone="Asia/Tokyo"), by=OWN_CODE)
     pages.sim.clock.each_look = timedelta(0)  # the two answers show when they were given
     for form in (NEW, {**NEW, "verb": "check"}, {**NEW, "timezone": "owner"}):
         answers = [pages.post("ada", "/new", {**form, "key": "k", "owner": owner}) for owner in ("bob", "bab")]
         assert [answer.status_code for answer in answers] == [403, 403]
         assert answers[0].text.replace("bob", "bab") == answers[1].text
         assert "Tokyo" not in answers[0].text
-    assert not pages.sim.app.tasks().items
+    assert not pages.app.tasks().items
 
 
 def test_a_message_is_marked_as_read_once(pages: Pages, create: Callable[..., Task]) -> None:

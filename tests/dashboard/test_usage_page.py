@@ -105,9 +105,7 @@ def app(app: App) -> App:
 def test_usage_is_that_of_the_server(pages: Pages, app: App) -> None:
     """With the owners' budgets; it does not ask again by itself."""
     for owner in ("ada", "bob"):
-        app.create(
-            owner=owner, title="Spend", handler="spend", schedule=Schedule.every(HOUR, start=pages.sim.now + HOUR)
-        )
+        app.create(owner=owner, handler="spend", schedule=Schedule.every(HOUR, start=pages.sim.now + HOUR))
     pages.sim.advance(timedelta(hours=6, minutes=1))
     Budgets.of(app.container).put("ada", 40, by=OWN_CODE)
     everything = pages.read("/usage")
@@ -131,7 +129,7 @@ def test_a_budget_has_the_numbers_of_the_usage_beside_it(
     monkeypatch.setattr(BudgetLooks, "find_next", lambda *_: None)
     budgets = Budgets.of(app.container)
     budgets.put("ada", 200, by=OWN_CODE)
-    app.create(owner="ada", title="Spend", handler="spend", schedule=Schedule.every(HOUR, start=pages.sim.now + HOUR))
+    app.create(owner="ada", handler="spend", schedule=Schedule.every(HOUR, start=pages.sim.now + HOUR))
     pages.sim.advance(timedelta(hours=10, minutes=1))
     stored = budgets.get("ada")
     assert (stored.queries, stored.queries_before) == (0, 0), "nobody has looked"

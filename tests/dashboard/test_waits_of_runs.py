@@ -41,16 +41,16 @@ def app(app: App) -> App:
 def start(pages: Pages, handler: str) -> tuple[str, str]:
     """Begin a run of a monthly task, and return its id and its path."""
     monthly = Schedule.every(30 * DAY, start=pages.sim.now + MINUTE, timezone="America/New_York")
-    pages.sim.app.create(id=handler, owner="ada", handler=handler, schedule=monthly)
+    pages.app.create(id=handler, owner="ada", handler=handler, schedule=monthly)
     pages.sim.advance(MINUTE + SECOND)
-    run = pages.sim.app.get(handler).runs[0].execution_id
+    run = pages.app.get(handler).runs[0].execution_id
     return run, f"/tasks/{handler}/executions/{run}"
 
 
 def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
     """In the task's, or in the one that is chosen; the API keeps UTC."""
     _, path = start(pages, "naps")
-    end = pages.sim.app.get("naps").runs[0].due_at
+    end = pages.app.get("naps").runs[0].due_at
     for each, zone in ((path, "America/New_York"), (f"{path}?tz=Asia/Tokyo", "Asia/Tokyo")):
         assert f"It sleeps until {end.astimezone(ZoneInfo(zone)):%a %d %b %Y %H:%M %z}." in pages.text(each)
 
@@ -58,7 +58,7 @@ def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
 def test_no_next_run_of_a_list_is_past(pages: Pages) -> None:
     """An occurrence that the open run holds back is perhaps skipped."""
     hourly = Schedule.every(HOUR, start=pages.sim.now + MINUTE)
-    pages.sim.app.create(id="naps", owner="ada", handler="naps", schedule=hourly)
+    pages.app.create(id="naps", owner="ada", handler="naps", schedule=hourly)
     pages.sim.advance(3 * HOUR)
     assert "after its open run" in pages.words("/tasks")
 
@@ -67,7 +67,7 @@ def test_nothing_of_a_run_that_has_ended_waits(pages: Pages) -> None:
     """A cancelled sleep ended with its run, for the page and the API, and a retry sleeps on, in its own time."""
     run, path = start(pages, "naps")
     pages.sim.advance(2 * HOUR)
-    app = pages.sim.app
+    app = pages.app
     app.cancel_run("naps", run)
     ended = app.execution("naps", run)
     pages.sim.advance(3 * DAY)
@@ -87,7 +87,7 @@ def test_nothing_of_a_run_that_has_ended_waits(pages: Pages) -> None:
 
 
 def test_a_call_that_was_left_waits_until_it_has_ended(pages: Pages) -> None:
-    app = pages.sim.app
+    app = pages.app
     app.create(id="leaves", owner="ada", handler="leaves")
     pages.sim.advance(MINUTE)
     [run] = pages.sim.executions("leaves")
@@ -103,7 +103,7 @@ def test_a_sleep_that_is_over_is_not_said_to_go_on(pages: Pages, holder: str) ->
     _, path = start(pages, "naps")
     assert "<dt>Goes on by</dt>" in pages.words(path)
     if holder == "task":
-        pages.sim.app.pause("naps")
+        pages.app.pause("naps")
         assert "Goes on by" not in pages.words(path)
         assert "<small>due" not in pages.read("/runs?within=P7D")
     pages.sim.queue.holds = holder == "queue"
@@ -126,9 +126,9 @@ def test_what_a_run_took_is_the_time_of_its_attempts(pages: Pages) -> None:
     assert "Attempt 2 began 40 min after attempt 1 ended." in pages.text(path)
     pages.sim.advance(2 * HOUR)
     WELL.append(True)
-    pages.sim.app.retry("weak", run)
+    pages.app.retry("weak", run)
     pages.sim.advance(MINUTE)
-    assert pages.sim.app.execution("weak", run).status is ExecutionStatus.SUCCEEDED
+    assert pages.app.execution("weak", run).status is ExecutionStatus.SUCCEEDED
     page = html.unescape(pages.words(path))
     assert "after attempt 2 ended. It was retried by the app's own code." in page
     assert re.findall(r'<dt>Took</dt><dd>([^<]*)|class="took">([^<]*)', page) == [("0 s", ""), ("", "0 s")]
@@ -137,10 +137,10 @@ def test_what_a_run_took_is_the_time_of_its_attempts(pages: Pages) -> None:
 def test_a_long_error_is_its_first_line_until_it_is_opened(pages: Pages) -> None:
     """The page of the run has the whole, and its traceback, folded; the task and a comparison do not."""
     _, path = start(pages, "weak")
-    pages.sim.app.pause("weak")
+    pages.app.pause("weak")
     pages.sim.advance(2 * MINUTE)
     assert "Goes on by" not in pages.words(path), "what is past is no plan"
-    pages.sim.app.resume("weak")
+    pages.app.resume("weak")
     pages.sim.advance(HOUR)
     page = pages.words(path)
     assert "the end" in page

@@ -21,7 +21,7 @@ from cloudsched.errors import CloudschedError
 @pytest.mark.parametrize("who", PEOPLE)
 def test_what_a_page_does_not_show_no_download_shows(pages: Pages, who: str) -> None:
     """Whoever gets 404 for a task's page gets that for what its runs got and returned."""
-    pages.app.create(id="t", owner="ada", title="Secret plan", handler="greet", payload={"name": "Ada"})
+    pages.app.create(id="t", owner="ada", handler="work", payload={"n": 1})
     pages.sim.advance(MINUTE)
     (record,) = pages.app.executions("t").items
     page = pages.get(who, "/tasks/t")
@@ -48,7 +48,7 @@ def read_rows(text: str) -> list[dict[str, str]]:
 
 def create_many(pages: Pages, count: int, **fields: Any) -> set[str]:
     for number in range(count):
-        pages.app.create(id=f"t{number}", owner="ada", handler="greet", payload={}, **fields)
+        pages.app.create(id=f"t{number}", owner="ada", handler="work", **fields)
     return {f"t{number}" for number in range(count)}
 
 
@@ -64,7 +64,7 @@ def test_a_file_has_all_rows_of_its_list(pages: Pages) -> None:
 def test_a_file_has_the_runs_of_its_window(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over several pages, those of the filters alone, under a name that no filter can change."""
     monkeypatch.setattr(downloads, "PAGE_SIZE", 3)
-    pages.app.create(id="t", owner="ada", handler="greet", payload={}, schedule={"rrule": "FREQ=HOURLY"})
+    pages.app.create(id="t", owner="ada", handler="work", schedule={"rrule": "FREQ=HOURLY"})
     pages.sim.advance(30 * HOUR)
     now = pages.sim.now
     got = pages.get("ada", "/runs.csv?within=P1D&status=SUCCEEDED")
@@ -105,8 +105,8 @@ def test_a_search_goes_on_over_pages_that_found_nothing(pages: Pages, monkeypatc
     monkeypatch.setattr(task_search, "MAX_LOOKED_THROUGH", 4)
     create_many(pages, 30, schedule="in 3 days")
     assert "Nothing was found yet" in pages.text("/tasks?search=payload.a%3Dnowhere")
-    pages.app.create(id="other", owner="ada", handler="greet", title="needle", payload={}, schedule="in 2 hours")
-    pages.app.create(id="other2", owner="ada", handler="greet", title="needle", payload={}, schedule="in 9 days")
+    for task_id, due in (("other", "in 2 hours"), ("other2", "in 9 days")):
+        pages.app.create(id=task_id, owner="ada", handler="work", title="needle", schedule=due)
     rows = read_rows(pages.read("/tasks.csv?search=needle", "ada"))
     assert {row["id"] for row in rows} == {"other", "other2"}
     assert [row["id"] for row in read_rows(pages.read("/tasks.csv?search=t7", "ada"))] == ["t7"]
@@ -117,7 +117,7 @@ def test_usage_and_changes_are_files_as_well(pages: Pages, monkeypatch: pytest.M
     monkeypatch.setattr(downloads, "PAGE_SIZE", 2)
     for number, owner in enumerate(["ada", "bob", "eve", "ada", "bob"]):
         labels = [f"team={'ab'[number % 2]}"]
-        pages.app.create(id=f"t{number}", owner=owner, handler="greet", payload={}, labels=labels, schedule="in 3 days")
+        pages.app.create(id=f"t{number}", owner=owner, handler="work", labels=labels, schedule="in 3 days")
     pages.app.pause("t1")
     pages.app.update("t2", title="Anew")
     changes = read_rows(pages.read("/audit.csv"))

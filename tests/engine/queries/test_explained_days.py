@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 from tests.engine.queries.explained_scenes import Scene, make_scene
+from tests.engine.usage.harness import put_budget
 from tests.features.pull.harness import claim_all, finish
 
 from cloudsched import Schedule
@@ -106,6 +107,20 @@ def test_a_pause_is_told_from_its_beginning_to_its_end(scene: Scene) -> None:
         assert "it was paused then" in " ".join(each.sentence for each in found.findings)
         assert Reason.PAUSED not in reasons(ask(scene, START + 6 * DAY))
         assert Reason.PAUSED not in reasons(ask(scene, START + DAY))
+        scene.app.pause("t", until=scene.sim.now + 2 * DAY)
+        assert "which is to come" in str(ask(scene, scene.sim.now + 3 * DAY))
+        assert "nothing starts" in str(ask(scene, scene.sim.now + DAY))
+
+
+def test_what_comes_due_while_a_budget_holds_a_task_is_not_said_to_be_lost(scene: Scene) -> None:
+    """It is caught up on."""
+    with scene.sim:
+        put_budget(scene.sim, 0)
+        scene.create()
+        scene.sim.advance(3 * HOUR)
+        told = str(ask(scene, START + 2 * HOUR))
+        assert "does not run" not in told
+        assert "Of what comes due while it is paused, catchUp (LATEST) decides" in told
 
 
 def test_a_day_within_an_outage_has_the_record_that_covers_it(scene: Scene) -> None:
@@ -199,11 +214,13 @@ def test_a_late_start_says_what_was_found_about_its_time(scene: Scene) -> None:
         assert "The queue quick was paused until Fri 1 Jan 2027 at 00:50" in told
         assert told.count("The queue") == 1, "not those of other priorities"
         span = "due from Fri 1 Jan 2027 at 00:05 (UTC) to Fri 1 Jan 2027 at 00:47 (UTC)"
-        assert f"Nothing that was {span} started in time: all 4 runs began late." in told
+        assert f"Nothing that was {span} and has ended started in time: all 4 runs began late." in told
         container = scene.app.container
         parts = container.store, container.clock, scene.app.get("t")
         found = explain_task(*parts, shows_holders=False, at=due, conditions=container.conditions)
-        assert f"Nothing of its owner that was {span} started in time: all 2 runs began late." in str(found)
+        assert f"Nothing of its owner that was {span} and has ended started in time: all 2 runs began late." in str(
+            found
+        )
         assert "quick" not in str(found)
 
 

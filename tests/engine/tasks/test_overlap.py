@@ -85,10 +85,10 @@ def simulate(does: Callable[[Context, Simulation], object], **more: Any) -> Simu
 def list_starts(sim: Simulation, records: list[Execution]) -> list[datetime | None]:
     """Return when each of the two began, or None if it is SKIPPED, which its record explains."""
     found = [each for each in records if each.trigger == "SCHEDULE" and each.scheduled_for in {FIRST, SECOND}]
-    opened = next(each.id for each in records if each.finished_at and each.finished_at >= ENDS)
+    opened = next(each.scheduled_for for each in records if each.finished_at and each.finished_at >= ENDS)
     for each in found:
         assert (each.status == "SKIPPED") == (each.started_at is None)
-        assert each.status == "SUCCEEDED" or f"The run of {opened} was still open" in (each.message or "")
+        assert each.status == "SUCCEEDED" or f"at {opened:%H:%M:%S} (UTC) was still open" in (each.message or "")
     assert sim.app.get("t").status == "COMPLETED"
     return [each.started_at for each in found]
 

@@ -21,6 +21,7 @@ from cloudsched.domain.explanation.explain import (
     explain_run,
     explain_skipped,
     explain_status,
+    say_caught_up,
     say_end,
     say_missed,
     with_message,
@@ -82,7 +83,7 @@ class _Pause:
 
     start: datetime
     end: datetime | None
-    """None if it still is."""
+    """The end that was set, if it still is paused. None if there is none."""
     entry: HistoryEntry | None
 
     def has(self, at: datetime) -> bool:
@@ -109,7 +110,8 @@ class _Question:
 
     def has_told(self, at: datetime) -> bool:
         """Return whether a finding is about an occurrence, by itself or among others."""
-        ranges = ((each.scheduled_for, each.covers.until) for each in self.records if each.covers is not None)
+        ranges = [(each.scheduled_for, _find_last(each)) for each in self.records]
+        ranges += [(each.next_at, each.until) for each in self.task.backlog]
         return at in self.told or any(first <= at <= last for first, last in ranges)
 
     def say(self, at: datetime) -> str:
@@ -200,7 +202,8 @@ def list_due(evidence: Evidence, at: datetime) -> list[datetime]:
 
 
 def _explain_records(question: _Question) -> Iterator[Finding]:
-    records = sort_records(question.records, question.at)
+    ended = [each for each in question.records if each.scheduled_for not in question.told]
+    records = sort_records(ended, question.at)
     for record in records[:TOLD]:
         yield _explain_record(question, record)
         undelivered = (each for each in question.evidence.undelivered if each.execution_id == record.id)
@@ -208,7 +211,8 @@ def _explain_records(question: _Question) -> Iterator[Finding]:
     if rest := records[TOLD:]:
         least = "at least " if len(records) >= MAX_RECORDS else ""
         failed = sum(each.status in FAILURE_STATUSES for each in rest)
-        sentence = f"That day has {least}{len(rest):,} more of its runs, of which {least}{failed:,} failed."
+        sentence = f"That day has {least}{len(rest):,} more of its runs"
+        sentence += f", of which {least}{failed:,} failed." if failed else "."
         yield Finding(reason=Reason.OUTCOME, sentence=sentence, at=question.at)
     question.told.update(each.scheduled_for for each in records)
 
@@ -263,7 +267,7 @@ def list_pauses(task: Task) -> list[_Pause]:
                 pauses.append(_Pause(begun.at, entry.at, begun))
             begun = entry if entry.action is Action.PAUSED else None
     if task.status is TaskStatus.PAUSED:
-        pauses.append(_Pause(begun.at if begun else task.status_changed_at, None, begun))
+        pauses.append(_Pause(begun.at if begun else task.status_changed_at, task.paused_until, begun))
     return pauses
 
 
@@ -280,11 +284,9 @@ def _explain_pauses(question: _Question) -> Iterator[Finding]:
     for pause in sorted(pauses, key=lambda each: not each.has(question.at)):
         sentence = f"It was paused{name_author(pause.entry)} {say_instant(question.task, pause.start)}"
         reason = pause.entry.reason if pause.entry else None
-        if pause.end is None:
-            sentence += ", and still is"
+        sentence += ", and still is" if pause.end is None else f", until {question.say(pause.end)}"
+        if pause.end is None or pause.end > question.evidence.now:
             reason = reason or question.task.message
-        else:
-            sentence += f", until {question.say(pause.end)}"
         yield Finding(reason=Reason.PAUSED, sentence=with_message(sentence, reason or ""), at=pause.start)
 
 
@@ -306,8 +308,9 @@ def _explain_pending(question: _Question) -> Iterator[Finding]:
     day = question.day
     for due in task.backlog:
         if due.next_at < day.end and due.until >= day.start:
-            sentence = f"What came due from {question.say(due.next_at)} to {question.say(due.until)}, before a pause, "
-            yield Finding(reason=Reason.BACKLOG, sentence=f"{sentence}is still to run.", at=due.next_at)
+            spans = " to ".join(dict.fromkeys(map(question.say, (due.next_at, due.until))))
+            sentence = f"Of what came due from {spans}, before a pause, {say_caught_up(task)}."
+            yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
 
 
 def _find_schedule(question: _Question) -> tuple[Schedule | None, HistoryEntry | None]:
@@ -418,11 +421,7 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
         return
     if any(each.has(occurrence) for each in list_pauses(task)) or task.status in FINAL_STATUSES:
         if occurrence <= now or task.status is not TaskStatus.ACTIVE:
-            why = "nothing starts"
-            if occurrence <= now and task.status not in FINAL_STATUSES:
-                why = "it was paused then"
-            sentence = f"{due}, which does not run: {why}."
-            yield Finding(reason=Reason.NOT_DUE, sentence=sentence, at=occurrence)
+            yield Finding(reason=Reason.NOT_DUE, sentence=f"{due}{_say_stopped(question, occurrence)}.", at=occurrence)
         return
 
     if occurrence > now:
@@ -445,6 +444,16 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
             sentence=f"{due}, of which no record is kept{why}.",
             at=occurrence,
         )
+
+
+def _say_stopped(question: _Question, occurrence: datetime) -> str:
+    """Return what becomes of an occurrence while nothing starts. What a budget or a limit holds is not lost."""
+    task = question.task
+    hold = task.present_hold
+    if hold is not None and hold.at <= occurrence:
+        return f". Of what comes due while it is paused, {say_caught_up(task)} when it goes on"
+    was_paused = occurrence <= question.evidence.now and task.status not in FINAL_STATUSES
+    return f", which does not run: {'it was paused then' if was_paused else 'nothing starts'}"
 
 
 def _explain_clock(question: _Question) -> Iterator[Finding]:

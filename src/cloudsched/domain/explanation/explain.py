@@ -387,6 +387,11 @@ def say_missed(evidence: Evidence, occurrence: datetime) -> str:
     task = evidence.task
     if is_for_overlap(task, occurrence):
         return _MISSED[task.overlap]
+    return say_caught_up(task)
+
+
+def say_caught_up(task: Task) -> str:
+    """Return what decides which of several occurrences that have come due run."""
     return f"catchUp ({task.catch_up.mode}) decides which run"
 
 
@@ -402,7 +407,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
 
     for due in task.backlog:
         began = name_instant(task, due.next_at)
-        sentence = f"Occurrences from before a pause are still to run, from {began} on."
+        sentence = f"Of the occurrences from before a pause, from {began} on, {say_caught_up(task)}."
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
     if task.backfill is not None:
         until = name_instant(task, task.backfill.until)

@@ -175,7 +175,8 @@ def _apply_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> Backlo
             others, newest = ranges, ()
         case unknown:
             assert_never(unknown)
-    why = f"The run of {run.execution_id} was still open (overlap is {task.overlap})."
+    due = name_instant(task, run.scheduled_for)
+    why = f"The run of {due} was still open (overlap is {task.overlap})."
     return BacklogDecision(_to_missed(others, _S.SKIPPED, why), newest)
 
 

@@ -97,9 +97,9 @@ def explain_task(
 def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool) -> Iterator[str]:
     """Yield what the notes and the counts tell of the time in which a run waited to start, each with a space before.
 
-    That is who retried it, or the pauses of its task that ended then, or else, for those who see all tasks, which of
-    its queues was resumed, also before a later attempt; and how many of the runs that were due in that time started in
-    time: of all tasks, or of its owner's.
+    That is who retried it, or the pauses of its task that ended then, and, for those who see all tasks, which of its
+    queues was resumed, also before a later attempt; and how many of the runs that were due in that time, and have
+    ended, started in time: of all tasks, or of its owner's.
     """
     began = record.started_at
     waits = []
@@ -111,10 +111,8 @@ def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool
         waits += [(before.finished_at, after.started_at, said)] if wait > LATE else []
     for start, end, said in waits[:TOLD]:
         yield said
-        own = [*_find_own_delays(task, record, start, end)]
-        yield from own
-        is_asked = shows_all and not own
-        notes = store.records.list_all(AuditNote, limit=_NOTES, after=find_first_id(end)) if is_asked else ()
+        yield from _find_own_delays(task, record, start, end)
+        notes = store.records.list_all(AuditNote, limit=_NOTES, after=find_first_id(end)) if shows_all else ()
         for note in notes:
             is_resumed = note.entry.action is Action.QUEUE_RESUMED and _carries(note.queue or "", task.priority)
             if is_resumed and note.entry.at >= start:
@@ -127,9 +125,9 @@ def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool
     span = f"due from {name_instant(task, record.scheduled_for)} to {name_instant(task, until)}"
     whose = "" if shows_all else " of its owner"
     if count > 1 and runs.late == count:
-        yield f" Nothing{whose} that was {span} started in time: all {count:,} runs began late."
+        yield f" Nothing{whose} that was {span} and has ended started in time: all {count:,} runs began late."
     elif count > 1:
-        yield f" Of the {count:,} runs{whose} that were {span}, {runs.late:,} began late."
+        yield f" Of the {count:,} runs{whose} that were {span} and have ended, {runs.late:,} began late."
 
 
 def _find_own_delays(task: Task, record: Execution, start: datetime, end: datetime) -> Iterator[str]:
@@ -138,7 +136,7 @@ def _find_own_delays(task: Task, record: Execution, start: datetime, end: dateti
         if (each.action, each.execution_id) == (Action.RETRIED, record.id) and start <= each.at <= end:
             yield f" It was retried{name_author(each)}."
     for pause in list_pauses(task):
-        if pause.end is not None and start <= pause.end <= end:
+        if pause.end is not None and start < pause.end <= end:
             said = f" Its task was paused{name_author(pause.entry)} until {name_instant(task, pause.end)}"
             yield with_message(said, (pause.entry and pause.entry.reason) or "")
 

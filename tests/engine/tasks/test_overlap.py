@@ -88,7 +88,9 @@ def list_starts(sim: Simulation, records: list[Execution]) -> list[datetime | No
     opened = next(each.scheduled_for for each in records if each.finished_at and each.finished_at >= ENDS)
     for each in found:
         assert (each.status == "SKIPPED") == (each.started_at is None)
-        assert each.status == "SUCCEEDED" or f"at {opened:%H:%M:%S} (UTC) was still open" in (each.message or "")
+        assert each.status == "SUCCEEDED" or f"The run of {opened:%a} {opened.day} Jan 2027 at {opened:%H:%M}" in (
+            each.message or ""
+        )
     assert sim.app.get("t").status == "COMPLETED"
     return [each.started_at for each in found]
 

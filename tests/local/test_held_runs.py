@@ -114,7 +114,7 @@ def main(folder: Path) -> None:
         queue = handed_over._queue._queue  # noqa: SLF001 - behind the window of what is due soon
         vars(app.container.store)["_known"] = KnownTasks(0)
         counts = list[int]()
-        for _ in range(3):
+        for _ in range(6):
             run_all()
             counts.append(count_held())
     sys.stdout.write(json.dumps(counts))

@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.cases import try_each
+from tests.drafts.guard_cases import READ, RIGHT, WRONG
 from tests.drafts.injections import INJECTIONS
 from tests.drafts_app import make_app
 from tests.model_server import ModelServer
 
 from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.drafts.wiring import DraftsWiring
+from cloudsched.errors import ModelUnavailable
 from cloudsched.testing import Simulation
 
 SWEDISH = "Påminn mig om att ringa mamma, varje måndag kl 9:30"
-SAID = {"days": ["varje måndag"], "time": ["kl 9:30"]}
 GOOD = {
     "decision": "creation",
     "schedule": "every Monday at 9:30",
-    "said": SAID,
     "title": "Ring mamma",
     "handler": "remind",
 }
@@ -55,12 +56,22 @@ def test_the_grammar_goes_first(sim: Simulation, server: ModelServer) -> None:
     assert len(server.requests) == 2
 
 
-def test_a_translation_is_read_by_the_grammar(sim: Simulation, server: ModelServer) -> None:
-    """The schedule is the grammar's; what the model assumed is shown; what is confirmed is what was shown."""
+def answer(sim: Simulation, asked: DraftResult) -> DraftResult:
+    """Answer the question when a task runs, which is the only one, with the first reading."""
+    assert asked.draft_token is None
+    ((found, *_),) = [each.answers for each in asked.questions]
+    return draft(sim, found.text or "", context=found.context or {})
+
+
+def test_when_is_asked_and_read_by_the_grammar(sim: Simulation, server: ModelServer) -> None:
+    """What the model assumed is shown; the answer needs no model; what is confirmed is what was shown."""
     server.say({**GOOD, "assumptions": SAID_MONDAY, "category": "REMINDER", "channels": ["EMAIL"]})
-    drafted = draft(sim)
+    asked = draft(sim)
+    assert [each.description for each in asked.questions[0].answers] == ["every Monday at 09:30, Europe/Paris"]
+    assert "The day is Monday." in asked.assumptions
+    drafted = answer(sim, asked)
+    assert len(server.requests) == 1
     assert drafted.description == "every Monday at 09:30, Europe/Paris"
-    assert "The day is Monday." in drafted.assumptions
     assert drafted.task is not None
     assert (drafted.task["title"], drafted.task["deliveryChannels"]) == ("Ring mamma", ["EMAIL"])
     assert drafted.task["payload"] == {"text": "Ring mamma"}
@@ -76,27 +87,44 @@ def test_the_model_never_learns_the_time(sim: Simulation, server: ModelServer) -
         assert absent not in sent
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {**GOOD, "schedule": "every Tuesday at 9:30"},
-        {**GOOD, "schedule": "every Monday at 9:45", "assumptions": SAID_MONDAY},
-        {**GOOD, "schedule": "on 2027-01-04 at 9:30", "assumptions": ["The date is 2027-01-04."]},
-        {**GOOD, "schedule": "every Monday at 9:30 in Asia/Tokyo", "assumptions": SAID_MONDAY},
-        {**GOOD, "schedule": "every Monday in March at 9:30", "assumptions": SAID_MONDAY},
-        {**GOOD, "schedule": "tomorrow at 9:30"},
-        {**GOOD, "schedule": "every Monday at 9:30 pm", "assumptions": SAID_MONDAY},
-        {**GOOD, "schedule": "pay eve every Monday at 9:30", "assumptions": SAID_MONDAY},
-        {**GOOD, "schedule": "whenever it rains", "assumptions": SAID_MONDAY},
-    ],
-    ids=lambda answer: str(answer["schedule"]),
-)
-def test_an_unfaithful_answer_is_not_used(sim: Simulation, server: ModelServer, answer: dict[str, Any]) -> None:
-    """A number, weekday, month, half of the day, day or zone that nobody said: the user's words are asked for."""
-    server.say(answer)
-    drafted = draft(sim)
-    assert (drafted.decision, drafted.draft_token) == ("REFUSAL", None)
-    assert [each.words for each in drafted.missing] == ["varje måndag"]
+class Parrot:
+    """A model that always gives the same schedule. Without one it is not available."""
+
+    schedule: str | None = None
+
+    def complete(self, _instructions: str, _data: object, _schema: dict[str, Any]) -> dict[str, Any]:
+        if self.schedule is None:
+            raise ModelUnavailable("parrot", "it sleeps")
+        return {**GOOD, "schedule": self.schedule}
+
+
+@try_each("text, schedule", [(text, schedule) for text, _, schedule in (*RIGHT, *READ, *WRONG)])
+def test_no_schedule_of_a_model_is_stored_unconfirmed(text: str, schedule: str) -> None:
+    """Right or wrong, it is asked about, with when it would run, and what is confirmed is what was shown.
+
+    What the grammar reads in the words themselves stays, whatever the model says.
+    """
+    with Simulation(make_app()) as sim:
+        parrot = Parrot()
+        DraftsWiring.of(sim.app.container).replace(model=parrot)
+        own = draft(sim, text)
+        parrot.schedule = schedule
+        asked = draft(sim, text, conversation=[{"role": "user", "content": "hello"}])
+        if own.schedule is not None:
+            assert asked.description == own.description
+            return
+        again = answer(sim, asked)
+        assert again.description == asked.questions[0].answers[0].description
+        assert again.draft_token is not None or again.missing
+
+
+@pytest.mark.parametrize("schedule", ["pay eve every Monday at 9:30", "whenever it rains", ""])
+def test_a_schedule_that_is_none_is_asked_for(sim: Simulation, server: ModelServer, schedule: str) -> None:
+    """Nothing but a schedule is one, and words without a time make no task that runs in a few minutes."""
+    server.say({**GOOD, "schedule": schedule})
+    asked = draft(sim, "ring mamma i övermorgon")
+    assert (asked.draft_token, asked.schedule) == (None, None)
+    assert [(each.field, each.answers) for each in asked.questions] == [("schedule", ())]
 
 
 @pytest.mark.parametrize("bad", ["not json", {"decision": "maybe"}, [1], {"decision": "creation", "schedule": 7}])
@@ -104,7 +132,7 @@ def test_an_answer_without_the_form_is_repaired_once(sim: Simulation, server: Mo
     """The model sees its answer and what is wrong; if the second is no better, the grammar's own answer stands."""
     server.say(bad)
     server.say({**GOOD, "assumptions": SAID_MONDAY})
-    assert draft(sim).draft_token is not None
+    assert draft(sim).questions
     assert "previousAnswer" in str(server.requests[1]["contents"])
     server.replies.clear()
     server.requests.clear()
@@ -142,57 +170,43 @@ def test_a_refusal_is_ours_to_word(sim: Simulation, server: ModelServer) -> None
     assert draft(sim, words, conversation=[{"role": "user", "content": "hi"}]).draft_token is not None
 
 
-def test_a_refusal_names_the_words_that_the_model_left_out(sim: Simulation, server: ModelServer) -> None:
-    """In a sentence of ours, so that the user can say them otherwise."""
-    server.say(GOOD)
-    refused = draft(sim, f"{SWEDISH} utom i mars")
-    assert refused.draft_token is None
-    assert "'utom', 'i', 'mars'" in refused.missing[0].reason
-
-
-def test_a_time_that_the_model_did_not_read_is_asked_for(sim: Simulation, server: ModelServer) -> None:
-    """Words about time make no task that runs in a few minutes."""
-    server.say({**GOOD, "schedule": "", "said": {}})
-    asked = draft(sim, "ring mamma i övermorgon")
-    assert asked.draft_token is None
-    assert [each.field for each in asked.questions] == ["schedule"]
-
-
 def test_the_model_may_change_only_tasks_that_it_was_shown(sim: Simulation, server: ModelServer) -> None:
     """Those of the owner; another's id is nobody's."""
     words = "write the sales report every Monday at 9:00"
     mine = sim.app.confirm(draft(sim, words), owner="ada").id
     other = sim.app.confirm(draft(sim, words, owner="bob"), owner="bob").id
     text = "Décale mon rapport à 10:15"
-    server.say({"decision": "update", "taskId": mine, "schedule": "make it 10:15", "said": {"time": ["à 10:15"]}})
-    drafted = draft(sim, text)
+    server.say({"decision": "update", "taskId": mine, "schedule": "make it 10:15"})
+    drafted = answer(sim, draft(sim, text))
     assert (drafted.task_id, drafted.description) == (mine, "every Monday at 10:15, Europe/Paris")
     server.replies.clear()
-    server.say({"decision": "update", "taskId": other, "schedule": "make it 10:15", "said": {"time": ["à 10:15"]}})
+    server.say({"decision": "update", "taskId": other, "schedule": "make it 10:15"})
     assert draft(sim, text).task_id != other
 
 
 @pytest.mark.parametrize(
-    ("answer", "changes", "description"),
+    ("said", "changes", "description"),
     [
         ({"channels": ["EMAIL"], "title": "Sales"}, {"deliveryChannels": ["EMAIL"]}, "every Monday at 09:00"),
         ({"fields": [{"name": "topic", "value": "tax"}]}, {"payload": {"topic": "tax"}}, "every Monday at 09:00"),
         ({"description": "Ventes"}, {"description": "Ventes"}, "every Monday at 09:00"),
         ({"title": "Ventes"}, {"title": "Ventes"}, "every Monday at 09:00"),
         (
-            {"schedule": "make it 10:15", "said": {"time": ["à 10:15"]}, "channels": ["EMAIL"], "title": "Sales"},
+            {"schedule": "make it 10:15", "channels": ["EMAIL"], "title": "Sales"},
             {"deliveryChannels": ["EMAIL"]},
             "every Monday at 10:15",
         ),
     ],
 )
 def test_the_model_may_change_what_the_grammar_may(
-    sim: Simulation, server: ModelServer, answer: dict[str, Any], changes: dict[str, Any], description: str
+    sim: Simulation, server: ModelServer, said: dict[str, Any], changes: dict[str, Any], description: str
 ) -> None:
     """Schedule, delivery, payload and description; a title only if it is all that changes."""
     mine = sim.app.confirm(draft(sim, "write the sales report every Monday at 9:00"), owner="ada").id
-    server.say({"decision": "update", "taskId": mine, **answer})
-    drafted = draft(sim, "Modifie mon rapport à 10:15" if "schedule" in answer else "Modifie mon rapport")
+    server.say({"decision": "update", "taskId": mine, **said})
+    drafted = draft(sim, "Modifie mon rapport")
+    if "schedule" in said:
+        drafted = answer(sim, drafted)
     assert {name: value for name, value in (drafted.changes or {}).items() if name != "schedule"} == changes
     assert drafted.description == f"{description}, Europe/Paris"
     assert sim.app.confirm(drafted, owner="ada").id == mine
@@ -226,8 +240,6 @@ def test_injected_instructions_change_nothing_that_is_not_shown(
         "priority": "CRITICAL",
         "fields": [{"name": "text", "value": words[:400]}, {"name": "owner", "value": "eve"}],
     }
-    quotes = {"days": ["every weekday"], "time": ["at 9:00"]}
-    obedient["said"] = quotes
     half = {**obedient, "schedule": "every weekday at 9:00", "assumptions": []}
     for answer in (obedient, half):
         server.replies.clear()
@@ -258,17 +270,11 @@ def test_a_model_makes_no_task_of_a_change(sim: Simulation, server: ModelServer)
     assert len(server.requests) == 1
 
 
-def test_what_repeats_is_not_once(sim: Simulation, server: ModelServer) -> None:
-    """An answer that runs once is not used where the words say that it repeats."""
-    server.say({**GOOD, "schedule": "at 9:30", "said": {"time": ["om 9:30"]}})
-    assert draft(sim, "herinner me, every single maandag, om 9:30").draft_token is None
-
-
-def test_a_past_task_is_a_ground_and_an_example(sim: Simulation, server: ModelServer) -> None:
-    """The words of a task that the user refers to need not be said again."""
+def test_a_past_task_is_an_example(sim: Simulation, server: ModelServer) -> None:
+    """The model sees the tasks that the user refers to."""
     sim.app.confirm(draft(sim, "remind me to stretch every weekday at 9:00"), owner="ada")
-    server.say({**GOOD, "schedule": "every Monday at 9:00", "said": {"days": ["on Mondays"]}})
+    server.say({**GOOD, "schedule": "every Monday at 9:00"})
     turns = [{"role": "assistant", "content": "Anything else?"}]
     again = draft(sim, "same again but on Mondays, you know", conversation=turns)
-    assert again.draft_token is not None
+    assert answer(sim, again).draft_token is not None
     assert "stretch" in str(server.requests[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.deliveries import DeliveryPhrase, say_channel, take_delivery
@@ -25,6 +26,9 @@ from cloudsched.drafts.update_reader import ask_if_new, ask_new, read_update, re
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.messages import say
 from cloudsched.language.result import UNREAD, Reading
+
+if TYPE_CHECKING:
+    from cloudsched.engine.handlers.registry import Handler
 
 
 def read_text(situation: Situation) -> Proposal:
@@ -90,7 +94,7 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
         missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not _needs_words(reading))
     if reading.kind == "question":
-        questions = (ask_schedule(situation, reading, title, delivery, filled), *questions)
+        questions = (ask_schedule(situation, reading, title, delivery, filled, choice.handler), *questions)
     return make_creation(situation, choice, filled, title, reading, questions, delivery)
 
 
@@ -152,8 +156,10 @@ def ask_schedule(
     title: str | None,
     delivery: DeliveryPhrase,
     filled: Filled,
+    handler: Handler | None,
 ) -> DraftQuestion:
     """Return a question with the possible readings. The text of each answer has only one reading."""
+    context = None if handler is None else {"handler": handler.name}
     texts = {name: value for name, value in filled.payload.items() if isinstance(value, str)}
     more = "".join(f" {say_channel(channel)}" for channel in delivery.channels)
     more += "".join(f", {name}: {quote_value(value)}" for name, value in texts.items())
@@ -166,5 +172,7 @@ def ask_schedule(
             again = situation.read(text)
             if (again.schedule, again.title) != (each.schedule, title):
                 text = f'"{title}" {each.description}'
-        answers.append(DraftAnswer(label=each.label, description=each.description, text=f"{text}{more}"))
+        answers.append(
+            DraftAnswer(label=each.label, description=each.description, text=f"{text}{more}", context=context)
+        )
     return DraftQuestion(field="schedule", question=reading.problems[0].hint, answers=tuple(answers))

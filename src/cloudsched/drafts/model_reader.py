@@ -1,9 +1,9 @@
 """Read a text with a language model: it rewrites the words into canonical English, which the grammar reads.
 
-The grammar goes first. The model is asked if the grammar does not understand, or if there is a
-conversation. Any answer of the model is a proposal. It has to be faithful to the user's words, may name
-only what the caller may name, and is shown before anything is stored. If it is of no use, the grammar's
-own answer stands. A refusal is worded here, and never by the model.
+The grammar goes first. The model is asked if the grammar does not understand, or if there is a conversation.
+A schedule that the grammar has read stays. Any other is a question, which shows when, and its answer is what
+the grammar reads. The model may name only what the caller may name. If its answer is of no use, the grammar's
+own stands. A refusal is worded here, and never by the model.
 """
 
 from __future__ import annotations
@@ -28,31 +28,38 @@ from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.assistant.brief import describe_tools
-from cloudsched.drafts.deliveries import DeliveryPhrase
+from cloudsched.drafts.deliveries import DeliveryPhrase, say_channel
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
-from cloudsched.drafts.grounding import find_ungrounded
 from cloudsched.drafts.phrases import (
     Filled,
     complete_payload,
     find_any_order,
     find_field,
-    may_name_time,
-    refers_to_past,
     take_fields,
 )
-from cloudsched.drafts.request import Proposal, ask_when, clean, to_missing_fields
+from cloudsched.drafts.request import Proposal, ask_when, clean
 from cloudsched.drafts.situation import Situation, ask_which, choose_handler, find_meant
-from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
-from cloudsched.drafts.value_ends import is_cut
+from cloudsched.drafts.update_reader import (
+    Changes,
+    ask_change,
+    change_channels,
+    change_payload,
+    refuse_field,
+    to_update,
+)
+from cloudsched.drafts.value_ends import is_cut, quote_value
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
+from cloudsched.language.messages import tell
+from cloudsched.language.result import Alternative, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler
+    from cloudsched.language.result import Reading
 
 MAX_TASKS: Final = 20
 """The number of the owner's tasks that the model sees."""
@@ -74,13 +81,8 @@ decision: "creation" of a new task, "update" of one of `tasks`, "question" if yo
 schedule: when, in plain English that a grammar reads: "every weekday at 9:00", "tomorrow at 17:00", "every 2 weeks on
   Monday at 8:30 until June 30", "in 20 minutes", "on March 3 at noon". Never compute a date, a time or a zone: keep
   "tomorrow", "next Monday" and "in 2 hours" as they are, and translate only the language. Use nothing but what the user
-  said. If they named no time of day, you may add one, and say so in `assumptions`; add nothing else.
+  said, and all of it. If they named no time of day, you may add one, and say so in `assumptions`; add nothing else.
   For an update, the change: "make it 10:00", "move it to Monday".
-said: for each facet of the schedule, the user's own words for it, copied letter by letter in their language. Every
-  word about time is in exactly one of them, with its number, unit, preposition and "not": days ("elke maandag",
-  "le 5 mars"), time ("om half tien", "午前9時"), interval ("om de 3 dagen"), start ("over 20 minuten"),
-  end ("tot 30 juni", "per 3 settimane"), count ("10 keer"), exceptions ("sauf le dimanche"), zone ("heure de Tokyo"),
-  and replaced, for what shall no longer count ("instead of 10:00").
 title: what it is about, in a few words of the user's. purpose: what is to be done each time, for whoever does it.
 category: REMINDER, REPORT, ANALYSIS or OTHERS. channels: only those that the user asked for.
 handler: the name of one of `handlers`, and fields: values for its payload that the user gave. taskId: the id of one of
@@ -113,23 +115,6 @@ class FieldValue(BaseModel):
     value: Annotated[str, StringConstraints(max_length=4_000)]
 
 
-_Quoted = Annotated[tuple[_Short, ...], Field(max_length=10)]
-
-
-class Quotes(BaseModel):
-    """The user's own words for each facet of the schedule. See `grounding`."""
-
-    days: _Quoted = ()
-    time: _Quoted = ()
-    interval: _Quoted = ()
-    start: _Quoted = ()
-    end: _Quoted = ()
-    count: _Quoted = ()
-    exceptions: _Quoted = ()
-    zone: _Quoted = ()
-    replaced: _Quoted = ()
-
-
 class Translation(BaseModel):
     """A model's answer. Unknown fields are ignored."""
 
@@ -137,7 +122,6 @@ class Translation(BaseModel):
 
     decision: Literal["creation", "update", "question", "refusal"]
     schedule: _Short = ""
-    said: Quotes = Quotes()
     title: _Short = ""
     description: Annotated[str, StringConstraints(max_length=4_000)] = ""
     purpose: Annotated[str, StringConstraints(max_length=4_000)] = ""
@@ -242,7 +226,7 @@ class ModelReader:
         model = _CountedModel(self._model)
         with meter_models() as meter:
             try:
-                proposal = self._propose(model, situation, tasks)
+                proposal = self._propose(model, situation, tasks, own)
             except (ModelUnavailable, UnusableAnswer) as error:
                 log.warning("model of no use: %s", error, extra={"action": "model_failed"})
                 proposal = None
@@ -259,7 +243,7 @@ class ModelReader:
         is_better = proposal.is_understood or (own.decision is Decision.REFUSAL and not own.is_understood)
         return proposal if is_better else own
 
-    def _propose(self, model: Model, situation: Situation, tasks: Sequence[Task]) -> Proposal | None:
+    def _propose(self, model: Model, situation: Situation, tasks: Sequence[Task], own: Proposal) -> Proposal | None:
         answer = self._ask(model, write_data(situation, tasks))
         if answer.decision == "refusal":
             return _refuse("refused", _NOTHING)
@@ -268,16 +252,9 @@ class ModelReader:
             question = DraftQuestion(field="text", question=asked)
             return Proposal(decision=Decision.CREATION, title=clean(answer.title) or None, questions=(question,))
 
-        task = _find_task(situation, answer, tasks)
-        words = _check_grounding(situation, answer, tasks, task)
-        is_silent = answer.decision == "creation" and not answer.schedule.strip()
-        if words is not None and not is_silent:
-            log.warning("unfaithful answer", extra={"action": "model_unfaithful", "pieces": len(words)})
-            named = ", ".join(repr(clean(each)[:_MAX_NAMED]) for each in words[:_MOST_NAMED])
-            return _refuse("unclear", _UNCLEAR.format(named), words[0])
         if answer.decision == "update":
-            return _to_update(situation, answer, tasks, task)
-        return _to_creation(situation, answer, has_time=words is not None)
+            return _to_update(situation, answer, tasks)
+        return _to_creation(situation, answer, own)
 
     @staticmethod
     def _ask(model: Model, data: dict[str, Any]) -> Translation:
@@ -303,54 +280,27 @@ class ModelReader:
 
 
 _NOTHING: Final = "This is nothing to schedule here. Say what to do and when, such as: every weekday at 9:00."
-_UNCLEAR: Final = "It is not clear what {} means for the schedule. Say when in other words, and put a title in quotes."
-_MOST_NAMED: Final = 5
-"""The number of the user's words that a refusal names, and of each one's characters."""
-_MAX_NAMED: Final = 40
 
 
-def _refuse(code: str, reason: str, words: str | None = None) -> Proposal:
+def _refuse(code: str, reason: str) -> Proposal:
     """Return a refusal in our words. The grammar's own answer stands before it, if it has understood."""
-    missing = MissingField(field="schedule" if words else "text", code=code, reason=reason, words=words)
+    missing = MissingField(field="text", code=code, reason=reason)
     return Proposal(decision=Decision.REFUSAL, missing=(missing,), is_understood=False)
 
 
-def _find_task(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> Task | None:
-    """Return the task that an update changes. None if it is none, or several."""
-    if answer.decision != "update":
-        return None
-    named = [each for each in tasks if each.id == answer.task_id]
-    meant = named or find_meant(tasks, answer.title or situation.request.text)
-    return meant[0] if len(meant) == 1 else None
+def _doubt(situation: Situation, reading: Reading) -> Reading:
+    """Return the reading of a model's words as a question: they are its own, and the person knows what was meant."""
+    if reading.schedule is None:
+        return reading
+    when = Alternative(reading.schedule, tell(situation.language, "yes"), reading.schedule.describe())
+    asked = Problem((0, 0), "", tell(situation.language, "Is this when? If not, say it in other words."))
+    return replace(reading, kind="question", readings=(when,), problems=(asked,))
 
 
-def _check_grounding(
-    situation: Situation, answer: Translation, tasks: Sequence[Task], task: Task | None
-) -> tuple[str, ...] | None:
-    """Return the user's words with which the answer does not agree. See `grounding`."""
-    request = situation.request
-    order = find_any_order(request.text) if answer.decision == "creation" else None
+def _to_creation(situation: Situation, answer: Translation, own: Proposal) -> Proposal | None:
+    order = find_any_order(situation.request.text)
     if order is not None and order.is_task:
-        return (order.verb,)
-    return find_ungrounded(
-        situation,
-        answer.schedule,
-        answer.said.model_dump(),
-        (answer.title, answer.description, *(each.value for each in answer.fields)),
-        None if task is None else task.schedule,
-        [each.schedule for each in tasks] if refers_to_past(request.text) else (),
-        assumes=bool(answer.assumptions),
-    )
-
-
-def _to_creation(situation: Situation, answer: Translation, *, has_time: bool) -> Proposal | None:
-    has_schedule = bool(answer.schedule.strip())
-    reading = situation.read_without_time()
-    if has_schedule:
-        reading = situation.read(answer.schedule, locale="en")
-    if reading.kind == "refusal":
-        return Proposal(decision=Decision.REFUSAL, missing=to_missing_fields(reading))
-
+        return None  # a change of a task makes no other one
     title = clean(answer.title).strip()
     named = situation.request.context.get("handler") or answer.handler or None
     if named is not None and situation.find_handler(named) is None:
@@ -366,11 +316,17 @@ def _to_creation(situation: Situation, answer: Translation, *, has_time: bool) -
         missing += filled.missing
 
     channels = tuple(dict.fromkeys(answer.channels))
-    if not has_schedule and (has_time or may_name_time(situation.request.said)):  # the model has not understood when
-        questions.append(ask_when(situation.language))
-        reading = replace(reading, schedule=None, assumptions=())
-    elif reading.kind == "question":
-        questions.append(ask_schedule(situation, reading, title or None, DeliveryPhrase(channels, ""), filled))
+    schedule, notes = own.schedule, own.assumptions
+    if schedule is None or not own.is_understood or own.decision is not Decision.CREATION:
+        reading = situation.read(answer.schedule, locale="en")
+        schedule, notes = reading.schedule, reading.assumptions
+        if reading.kind == "refusal" or reading.title is not None:
+            schedule, notes = None, ()
+            questions.append(ask_when(situation.language))
+        else:
+            by = DeliveryPhrase(channels, "")
+            asked = _doubt(situation, reading)
+            questions.append(ask_schedule(situation, asked, title or None, by, filled, choice.handler))
 
     does = choice.handler.draft if choice.handler is not None else None
     return Proposal(
@@ -381,8 +337,8 @@ def _to_creation(situation: Situation, answer: Translation, *, has_time: bool) -
         channels=channels,
         handler=choice.handler,
         payload=filled.payload,
-        schedule=reading.schedule,
-        assumptions=_join(answer, reading.assumptions, filled.assumptions),
+        schedule=schedule,
+        assumptions=_join(answer, notes, filled.assumptions),
         questions=tuple(questions),
         missing=tuple(missing),
     )
@@ -392,11 +348,13 @@ def _is_cut(situation: Situation, handler: Handler, payload: Mapping[str, Any]) 
     return is_cut(take_fields(handler, situation.request.text, {}).payload, payload)
 
 
-def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task], task: Task | None) -> Proposal | None:
-    if task is None:
-        meant = find_meant(tasks, answer.title or situation.request.text)
+def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> Proposal | None:
+    named = [each for each in tasks if each.id == answer.task_id]
+    meant = named or find_meant(tasks, answer.title or situation.request.text)
+    if len(meant) != 1:
         return Proposal(decision=Decision.UPDATE, questions=(ask_which(meant, situation.language),)) if meant else None
 
+    task = meant[0]
     handler = situation.find_handler(task.handler)
     if handler is not None and _is_cut(situation, handler, {each.name: each.value for each in answer.fields}):
         return None
@@ -406,14 +364,23 @@ def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task],
     reading = situation.read(answer.schedule, task.schedule, "en")
     if reading.kind == "refusal":
         reading = situation.read(answer.schedule, locale="en")
-    if reading.schedule is None or reading.title is not None:
+    if reading.kind == "refusal" or reading.title is not None:
         return None
-    assumptions = (*_join(answer, reading.assumptions), *changed.assumptions)
-    return replace(changed, schedule=reading.schedule, assumptions=tuple(dict.fromkeys(assumptions)))
+    said = "".join(f" {say_channel(each)}" for each in dict.fromkeys(answer.channels))
+    said += "".join(f", {each.name}: {quote_value(each.value)}" for each in answer.fields)
+    return replace(
+        changed,
+        schedule=reading.schedule,
+        questions=(ask_change(task, _doubt(situation, reading), said),),
+        assumptions=_join(answer, reading.assumptions, changed.assumptions),
+    )
 
 
 def _find_changes(situation: Situation, answer: Translation, task: Task) -> Proposal:
-    """Return the changes besides the schedule. A title is a new one only if nothing else changes."""
+    """Return the changes besides the schedule. A title is a new one only if nothing else changes.
+
+    Beside a schedule, which is asked about, only what the answer can say is changed.
+    """
     handler = situation.find_handler(task.handler)
     parts: list[Changes] = []
     if answer.channels:
@@ -433,12 +400,13 @@ def _find_changes(situation: Situation, answer: Translation, task: Task) -> Prop
     else:
         parts.append(change_payload(task, handler, values))
 
+    if answer.schedule.strip():
+        return to_update(task, parts)
     description = clean(answer.description).strip()
     if description and description != task.description:
         parts.append(Changes({"description": description}))
     title = clean(answer.title).strip()
-    changes_more = bool(answer.schedule.strip()) or any(each.fields or each.missing for each in parts)
-    if title and title != task.title and not changes_more:
+    if title and title != task.title and not any(each.fields or each.missing for each in parts):
         parts.append(Changes({"title": title}))
     return to_update(task, parts)
 

@@ -74,11 +74,6 @@ def _read_in_each(text: str) -> Iterator[Cursor]:
         yield Cursor(tokens, classify(tokens, language), language)
 
 
-def refers_to_past(text: str) -> bool:
-    """Return whether a text refers to an existing task."""
-    return re.search(r"\b(?:same|again|last time|like (?:the|my|our))\b", text, re.IGNORECASE) is not None
-
-
 _TIMES: Final = frozenset(
     {
         *("number", "ordinal", "unit", "each", "adverb", "bi", "twice", "vague", "some", "now", "until"),

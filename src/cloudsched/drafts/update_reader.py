@@ -415,11 +415,12 @@ def _to_proposal(task: Task, reading: Reading | None, parts: list[Changes], said
     if reading.kind == "refusal":
         return replace(update, decision=Decision.REFUSAL, missing=(*to_missing_fields(reading), *update.missing))
     if reading.kind == "question":
-        return replace(update, questions=(_ask_schedule(task, reading, said),))
+        return replace(update, questions=(ask_change(task, reading, said),))
     return replace(update, schedule=reading.schedule, assumptions=(*reading.assumptions, *update.assumptions))
 
 
-def _ask_schedule(task: Task, reading: Reading, said: str) -> DraftQuestion:
+def ask_change(task: Task, reading: Reading, said: str) -> DraftQuestion:
+    """Return the question with the possible readings of a task's new schedule."""
     messages = load_messages(reading.language)
     answers = tuple(
         DraftAnswer(

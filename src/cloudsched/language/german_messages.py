@@ -125,6 +125,8 @@ GERMAN_MESSAGES: Final = {
     "a task": "eine Aufgabe",
     "a new task": "eine neue Aufgabe",
     "Is this a new task, or {otherwise}?": "Ist das eine neue Aufgabe, oder {otherwise}?",
+    "Is this when? If not, say it in other words.": "Ist dann gemeint? Wenn nicht, sag es mit anderen Worten.",
+    "yes": "ja",
     "These run on {first}.": "Diese laufen am {first:%d.%m.%Y}.",
     "These run from {first} to {last}.": "Diese laufen vom {first:%d.%m.%Y} bis zum {last:%d.%m.%Y}.",
     "No day was understood, so these are all, and not only those of one time.": (

@@ -34,13 +34,6 @@ def chat_reply(text: str | None, finish_reason: str = "stop", **message: Any) ->
     return {"id": "c1", "object": "chat.completion", "model": "test", "choices": [choice], "usage": usage}
 
 
-def anthropic_reply(content: list[dict[str, Any]], stop_reason: str = "tool_use") -> dict[str, Any]:
-    """Return what Anthropic's Messages API answers, as its client for Python has it."""
-    usage = {"input_tokens": 100, "output_tokens": 25}
-    message = {"id": "m1", "type": "message", "role": "assistant", "model": "test", "stop_sequence": None}
-    return {**message, "content": content, "stop_reason": stop_reason, "usage": usage}
-
-
 class ModelServer:
     """Serves all formats; `replies` are given in order, the last one again and again."""
 
@@ -62,21 +55,13 @@ class ModelServer:
     def say(self, value: object) -> None:
         """Answer with a JSON text, as the format has it; a text is sent as it is."""
         text = value if isinstance(value, str) else json.dumps(value)
-        if self.kind == "anthropic" and isinstance(value, str):
-            self.answer(anthropic_reply([{"type": "text", "text": value}], "end_turn"))
-        elif self.kind == "anthropic":
-            call = {"type": "tool_use", "id": "t1", "name": "answer", "input": value}
-            self.answer(anthropic_reply([{"type": "text", "text": "Here it is:"}, call]))
-        else:
-            self.answer(gemini_reply(text) if self.kind == "gemini" else chat_reply(text))
+        self.answer(gemini_reply(text) if self.kind == "vertex" else chat_reply(text))
 
     def model(self, timeout: float = 30.0) -> Model:
         transport = JsonTransport("The model", make_session, timeout, self.waits.append)
         prices = ModelPrices(0.3, 2.5)
-        if self.kind == "gemini":
-            return language_models.GeminiModel(transport, self.url, "gemini-test", KEY, prices)
-        if self.kind == "anthropic":
-            return language_models.AnthropicModel(transport, self.url, "test", KEY, prices)
+        if self.kind == "vertex":
+            return language_models.GeminiModel(transport, self.url, "gemini-test", prices=prices)
         return language_models.ChatCompletionsModel(transport, self.url, "test", KEY, prices)
 
     @property
@@ -101,7 +86,7 @@ class ModelServer:
         self._server.__exit__(*error)
 
 
-@pytest.fixture(params=["anthropic", "gemini", "openai"])
+@pytest.fixture(params=["vertex", "openai"])
 def server(request: pytest.FixtureRequest) -> Iterator[ModelServer]:
     with ModelServer(request.param) as made:
         yield made

@@ -30,7 +30,7 @@ SAID_MONDAY = ["The day is Monday."]
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
     """A server that speaks Gemini's format."""
-    with ModelServer("gemini") as made:
+    with ModelServer("vertex") as made:
         yield made
 
 

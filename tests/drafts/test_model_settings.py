@@ -10,7 +10,7 @@ import pytest
 from tests.drafts.test_model import GOOD, SAID_MONDAY, SWEDISH
 from tests.drafts_app import make_app
 from tests.harness import LocalClient
-from tests.model_server import KEY, ModelServer, server
+from tests.model_server import KEY, ModelServer
 from werkzeug.wrappers import Request
 
 from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD
@@ -21,7 +21,11 @@ from cloudsched.web.functions import serve_api
 
 WORDS = "remind me to stretch every weekday at 9:00"
 
-__all__ = ["server"]  # a fixture
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer("openai") as made:
+        yield made
 
 
 @pytest.fixture
@@ -61,8 +65,8 @@ def test_tokens_and_cost_are_counted(sim: Simulation, server: ModelServer, caplo
     caplog.set_level(logging.INFO)
     server.say("not json")
     server.say({**GOOD, "assumptions": SAID_MONDAY})
-    assert draft(sim).draft_token is not None
-    server.say({**GOOD, "schedule": "every Tuesday at 9:30"})
+    assert draft(sim).questions
+    server.say({**GOOD, "schedule": "", "decision": "refusal"})
     server.replies.popleft()
     assert draft(sim).draft_token is None
     assert draft(sim, WORDS).draft_token is not None

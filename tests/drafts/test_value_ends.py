@@ -212,7 +212,7 @@ def test_a_change_keeps_its_way_of_delivery_in_the_answers(sim: Simulation, draf
 def test_a_model_takes_no_part_of_a_value(given: str) -> None:
     """If it does, its answer is dropped, and the words themselves count."""
     said = {"decision": "creation", "schedule": "every day at 8:00", "title": "Pill", "handler": "give"}
-    with ModelServer("gemini") as server, Simulation(make_app()) as sim:
+    with ModelServer("vertex") as server, Simulation(make_app()) as sim:
         DraftsWiring.of(sim.app.container).replace(model=server.model())
         server.say({**said, "fields": [{"name": "dose", "value": given}]})
         turns = [{"role": "user", "content": "I take pills"}]

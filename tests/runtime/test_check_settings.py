@@ -21,8 +21,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a mail server": ({"smtp_url": "smtp://user@host", "mail_from": "a@b.example"}, "password"),
     "a mail server without a sender": ({"smtp_url": "smtp://host"}, "CLOUDSCHED_MAIL_FROM"),
     "a sender": ({"smtp_url": "smtp://host", "mail_from": "nobody"}, "sender of mail"),
-    "a model without a key": ({"model": ModelSettings(name="gemini:x")}, "CLOUDSCHED_MODEL_KEY"),
-    "a model of Anthropic's without a key": ({"model": ModelSettings(name="anthropic:x")}, "CLOUDSCHED_MODEL_KEY"),
+    "a model without a key": ({"model": ModelSettings(name="openai:x")}, "CLOUDSCHED_MODEL_KEY"),
     "a model without TLS": (
         {"model": ModelSettings(name="openai:x", key="k", url="http://far.example")},
         "CLOUDSCHED_MODEL_URL",

@@ -150,12 +150,9 @@ class ModelSettings(SettingsSection):
     name: str | None = setting(
         "CLOUDSCHED_MODEL",
         "The [language model](../guides/plain-language.md) that helps where the grammar does not "
-        "understand: `gemini:NAME` or `anthropic:NAME` with an API key, `vertex:NAME` with this program's Google "
-        "credentials, or `openai:NAME` for any server that speaks OpenAI's API. Without one, the grammar works alone.",
-        matching(
-            r"(anthropic|gemini|vertex|openai):[A-Za-z0-9._:/@-]{1,200}",
-            "be anthropic:NAME, gemini:NAME, vertex:NAME or openai:NAME",
-        ),
+        "understand: `vertex:NAME` with this program's Google credentials, or `openai:NAME` for any server that "
+        "speaks OpenAI's API. Without one, the grammar works alone.",
+        matching(r"(vertex|openai):[A-Za-z0-9._:/@-]{1,200}", "be vertex:NAME or openai:NAME"),
         default=None,
     )
     key: str | None = setting(

@@ -1,25 +1,13 @@
-"""Language models over HTTP: the APIs of Gemini and Anthropic, and the one of OpenAI that many servers speak.
+"""Language models over HTTP: Gemini on Vertex AI, and the API of OpenAI that most other servers speak, too.
 
 JSON is posted to a model's server, within a time limit and with one repetition.
 
-Gemini is asked over REST, with an API key or on Vertex AI with this program's Google credentials. Source:
-ai.google.dev/api/generate-content. From it:
+Gemini is asked over REST with this program's Google credentials. Source: ai.google.dev/api/generate-content. From it:
 
 * ``generationConfig.responseJsonSchema`` asks for JSON that fits a schema. The text still has to be checked.
 * ``promptFeedback.blockReason`` says that the request was blocked, ``finishReason`` why an answer ended: only
   ``STOP`` is a whole one.
 * Thinking is billed as output, and counted beside it (``thoughtsTokenCount``).
-
-Anthropic's models are asked by its Messages API. Source: its own client for Python, release 2.14, whose requests these
-are. From it:
-
-* ``anthropic-version`` is 2026-10-21, and the key is a bearer token. Releases before 1.0 sent 2023-06-01, and the
-  key in ``x-api-key``.
-* An answer that fits a schema is the input of a tool that the model has to call (``tool_choice``). A model that
-  writes text in its place is taken at its word.
-* ``stop_reason`` is ``tool_use`` or ``end_turn`` for a whole answer, ``max_tokens`` for one that is cut off, and
-  ``refusal``.
-* Status 529 says that the service is overloaded. Like any 5xx it is tried again.
 
 Other providers, and servers on one's own machine, are asked by the chat completions API of OpenAI. Source:
 platform.openai.com/docs/api-reference/chat. ``response_format`` asks for JSON that fits a schema. Servers
@@ -207,7 +195,6 @@ def _parse_wait(text: str) -> float:
     return random.uniform(0.2, 0.6)  # noqa: S311 - no secret
 
 
-GEMINI_URL: Final = "https://generativelanguage.googleapis.com/v1beta"
 MAX_OUTPUT_TOKENS: Final = 8_192
 _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -225,27 +212,23 @@ def make_google_session() -> requests.Session:
     return session
 
 
-class GeminiModel:
-    """A `Model` of Google's. Without a key, the transport has credentials. The URL ends before ``/models``."""
+@dataclass(frozen=True, slots=True)
+class _HttpModel:
+    transport: JsonTransport
+    url: str
+    name: str
+    key: str | None = None
+    prices: ModelPrices = ModelPrices()
 
-    def __init__(
-        self,
-        transport: JsonTransport,
-        url: str,
-        name: str,
-        key: str | None = None,
-        prices: ModelPrices | None = None,
-    ) -> None:
-        self._transport = transport
-        self._url = f"{url}/models/{quote(name, safe='')}:generateContent"
-        self._headers = {} if key is None else {"x-goog-api-key": key}
-        self._prices = prices or ModelPrices()
+
+class GeminiModel(_HttpModel):
+    """A `Model` of Google's. The transport has credentials. The URL ends before ``/models``."""
 
     def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
         """Return the model's answer. See `Model`."""
         text = json.dumps(data, ensure_ascii=False)
-        answer = self._transport.post(
-            self._url,
+        answer = self.transport.post(
+            f"{self.url}/models/{quote(self.name, safe='')}:generateContent",
             {
                 "systemInstruction": {"parts": [{"text": instructions}]},
                 "contents": [{"role": "user", "parts": [{"text": text}]}],
@@ -256,12 +239,12 @@ class GeminiModel:
                     "maxOutputTokens": MAX_OUTPUT_TOKENS,
                 },
             },
-            self._headers,
+            {},
         )
 
         usage = answer.get("usageMetadata")
         written = sum(_to_count(_get(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount"))
-        record_usage(self._prices.count(_get(usage, "promptTokenCount"), written))
+        record_usage(self.prices.count(_get(usage, "promptTokenCount"), written))
 
         blocked = _get(answer, "promptFeedback", "blockReason")
         if blocked is not None:
@@ -292,30 +275,16 @@ def _get(value: object, *path: str | int) -> Any:  # noqa: ANN401 - any JSON
 OPENAI_URL: Final = "https://api.openai.com/v1"
 
 
-class ChatCompletionsModel:
+class ChatCompletionsModel(_HttpModel):
     """A `Model` of any such server. The URL is the API's, up to ``/chat/completions``."""
-
-    def __init__(
-        self,
-        transport: JsonTransport,
-        url: str,
-        name: str,
-        key: str | None = None,
-        prices: ModelPrices | None = None,
-    ) -> None:
-        self._transport = transport
-        self._url = f"{url}/chat/completions"
-        self._name = name
-        self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._prices = prices or ModelPrices()
 
     def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
         """Return the model's answer. See `Model`."""
         told = f"{instructions}\n\nAnswer with one JSON object that fits this schema:\n{json.dumps(schema)}"
-        answer = self._transport.post(
-            self._url,
+        answer = self.transport.post(
+            f"{self.url}/chat/completions",
             {
-                "model": self._name,
+                "model": self.name,
                 "messages": [
                     {"role": "system", "content": told},
                     {"role": "user", "content": json.dumps(data, ensure_ascii=False)},
@@ -326,11 +295,11 @@ class ChatCompletionsModel:
                 },
                 "max_completion_tokens": MAX_OUTPUT_TOKENS,
             },
-            self._headers,
+            {} if self.key is None else {"Authorization": f"Bearer {self.key}"},
         )
 
         usage = answer.get("usage")
-        record_usage(self._prices.count(_get(usage, "prompt_tokens"), _get(usage, "completion_tokens")))
+        record_usage(self.prices.count(_get(usage, "prompt_tokens"), _get(usage, "completion_tokens")))
 
         choice = _get(answer, "choices", 0)
         reason = _get(choice, "finish_reason")
@@ -339,60 +308,3 @@ class ChatCompletionsModel:
         if reason == "length":
             raise UnusableAnswer("truncated", "it was cut off")
         return parse_answer(_get(choice, "message", "content"))
-
-
-ANTHROPIC_URL: Final = "https://api.anthropic.com/v1"
-_ANTHROPIC_VERSION: Final = "2026-10-21"
-_TOOL: Final = "answer"
-
-
-class AnthropicModel:
-    """A `Model` of Anthropic's. The URL is the API's, up to ``/messages``."""
-
-    def __init__(
-        self,
-        transport: JsonTransport,
-        url: str,
-        name: str,
-        key: str | None = None,
-        prices: ModelPrices | None = None,
-    ) -> None:
-        self._transport = transport
-        self._url = f"{url}/messages"
-        self._name = name
-        self._headers = {"anthropic-version": _ANTHROPIC_VERSION}
-        if key is not None:
-            self._headers["Authorization"] = f"Bearer {key}"
-        self._prices = prices or ModelPrices()
-
-    def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """Return the model's answer. See `Model`."""
-        answer = self._transport.post(
-            self._url,
-            {
-                "model": self._name,
-                "system": instructions,
-                "messages": [{"role": "user", "content": json.dumps(data, ensure_ascii=False)}],
-                "tools": [{"name": _TOOL, "description": "Takes the filled form.", "input_schema": schema}],
-                "tool_choice": {"type": "tool", "name": _TOOL},
-                "max_tokens": MAX_OUTPUT_TOKENS,
-            },
-            self._headers,
-        )
-
-        usage = answer.get("usage")
-        record_usage(self._prices.count(_get(usage, "input_tokens"), _get(usage, "output_tokens")))
-
-        reason = answer.get("stop_reason")
-        if reason == "max_tokens":
-            raise UnusableAnswer("truncated", "it was cut off")
-        if reason not in {"tool_use", "end_turn"}:
-            raise UnusableAnswer("refused", f"it ended early ({reason})")
-
-        content = answer.get("content")
-        blocks = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
-        for block in blocks:
-            if block.get("type") == "tool_use" and block.get("name") == _TOOL:
-                return block.get("input")
-        texts = [block.get("text") for block in blocks if block.get("type") == "text"]
-        return parse_answer("".join(each for each in texts if isinstance(each, str)))

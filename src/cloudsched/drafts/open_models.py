@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from cloudsched.adapters.safe_http import limit_session
 from cloudsched.drafts import language_models
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.model import Model
     from cloudsched.runtime.factories import Circuits
-
-
-_URLS: Final = {
-    "anthropic": language_models.ANTHROPIC_URL,
-    "gemini": language_models.GEMINI_URL,
-    "openai": language_models.OPENAI_URL,
-}
 
 
 class LanguageModels:
@@ -86,12 +79,11 @@ def open_model(settings: Settings, name: str | None = None, timeout: timedelta |
     name = name or usual
     prices = ModelPrices(*map(float, model.prices.split("/"))) if model.prices else ModelPrices()
     is_google = kind == "vertex"
-    if kind == "anthropic" and model.key is None and not model.url:
-        raise Misconfigured("Set CLOUDSCHED_MODEL_KEY to your key for Anthropic's API.")
-    if kind == "gemini" and model.key is None:
-        raise Misconfigured("Set CLOUDSCHED_MODEL_KEY, or use vertex:NAME with this program's Google credentials.")
-
-    url = model.url or _URLS.get(kind) or language_models.vertex_url(settings.project, settings.location)
+    if not is_google and model.key is None and not model.url:
+        raise Misconfigured("Set CLOUDSCHED_MODEL_KEY, or CLOUDSCHED_MODEL_URL to a server that needs no key.")
+    url = model.url or language_models.OPENAI_URL
+    if is_google and not model.url:
+        url = language_models.vertex_url(settings.project, settings.location)
     url = require_safe_url(url, has_key=is_google or model.key is not None)
     seconds = (timeout or model.timeout).total_seconds()
     make = language_models.make_google_session if is_google else make_session
@@ -100,9 +92,6 @@ def open_model(settings: Settings, name: str | None = None, timeout: timedelta |
         return limit_session(make(), max_seconds=seconds, max_bytes=MAX_ANSWER)
 
     transport = JsonTransport("The model", make_limited, seconds)
-    if kind == "openai":
-        return language_models.ChatCompletionsModel(transport, url, name, model.key, prices)
-    if kind == "anthropic":
-        return language_models.AnthropicModel(transport, url, name, model.key, prices)
-    key = None if is_google else model.key
-    return language_models.GeminiModel(transport, url, name, key, prices)
+    if is_google:
+        return language_models.GeminiModel(transport, url, name, prices=prices)
+    return language_models.ChatCompletionsModel(transport, url, name, model.key, prices)

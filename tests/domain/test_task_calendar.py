@@ -16,7 +16,7 @@ from tests.domain.schedules.test_icalendar_output import ZONES, one_database
 from cloudsched import Schedule
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
-from cloudsched.features.calendars.rule import CalendarRule
+from cloudsched.domain.schedules.calendar_rule import CalendarRule
 from cloudsched.people.calendar_events import AFTER
 from cloudsched.people.task_calendar import MAX_SHOWN, build_task_calendar, is_portable
 

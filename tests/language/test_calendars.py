@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from tests.cases import try_each
 
+from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.features.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.language import read
 
 NOW = datetime(2026, 12, 20, 9, 17, tzinfo=UTC)
@@ -178,3 +178,23 @@ def test_skipping_the_next_one_skips_one_that_a_calendar_moved() -> None:
     moved, following = before.upcoming(NOW, 2)
     assert moved.date() == date(2026, 12, 26)
     assert change(before, "skip the next one").next_after(NOW) == following
+
+
+@try_each(
+    "phrase, first",
+    [
+        ("the working day before the 15th", date(2027, 1, 14)),
+        ("the first working day after the 1st of each month", date(2027, 1, 4)),
+        ('every day except on days of "weekends"', date(2026, 12, 21)),
+        ('every Sunday, moved after days of "weekends"', date(2026, 12, 21)),
+    ],
+)
+def test_a_schedule_knows_the_days_of_built_in_calendars(phrase: str, first: date) -> None:
+    """A schedule that names one can be asked for its times as it is, also after its way through JSON."""
+    schedule = read(phrase, now=NOW, timezone="UTC").schedule
+    assert schedule is not None
+    assert schedule.calendars[0].id == WEEKENDS
+    again = Schedule.model_validate_json(schedule.model_dump_json(by_alias=True))
+    for each in (schedule, again, Schedule.model_validate(schedule.model_dump(exclude_defaults=True))):
+        assert each.upcoming(NOW, 1)[0].date() == first
+        assert each == schedule

@@ -16,13 +16,13 @@ from cloudsched.cli.options import connection_options, explain_errors, json_opti
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.assumptions import list_surprises
+from cloudsched.domain.schedules.calendar_days import WEEKENDS, format_days
+from cloudsched.domain.schedules.calendar_recurrence import describe_ends, describe_stale
+from cloudsched.domain.schedules.calendar_rule import CalendarRule, On
 from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
-from cloudsched.features.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.features.calendars.ics_days import decode_ics, read_ics_days
-from cloudsched.features.calendars.recurrence import describe_ends, describe_stale
-from cloudsched.features.calendars.rule import CalendarRule, On
 from cloudsched.language.schedule_text import ScheduleText, read_schedule
 from cloudsched.local.untrusted_text import to_printable
 
@@ -62,10 +62,10 @@ def add_calendars(schedule: Schedule, rules: Sequence[CalendarRule], stored: Sto
     """
     if rules and schedule.is_single_time:
         raise InvalidSchedule("calendar", "has no meaning for a single instant", "omit it")
-    contents = {WEEKENDS: WEEKENDS_CONTENT} | {rule.id: rule.content or "" for rule in rules}
+    contents = {rule.id: rule.content or "" for rule in rules}
     named = []
     for rule in schedule.calendars:
-        content = contents.get(rule.id)
+        content = contents.get(rule.id, rule.content)
         named.append(rule.with_content(stored.read(rule.id) if content is None else content))
     named += [rule for rule in rules if rule.id not in {each.id for each in named}]
     return schedule.copy_unchecked(calendars=tuple(named))
@@ -77,10 +77,9 @@ def _read_rule(option: str, now: datetime, stored: StoredCalendars) -> CalendarR
     if on.upper() not in get_args(On) or not place:
         place = option
         on = "SKIP"
-    if place == WEEKENDS:
-        return CalendarRule.model_validate({"id": WEEKENDS, "on": on}).with_content(WEEKENDS_CONTENT)
     if _ID.fullmatch(place):
-        return CalendarRule.model_validate({"id": place, "on": on}).with_content(stored.read(place))
+        rule = CalendarRule.model_validate({"id": place, "on": on})
+        return rule.with_content(rule.content or stored.read(place))
     try:
         text = decode_ics(Path(place).read_bytes())
     except OSError as error:

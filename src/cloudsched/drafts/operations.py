@@ -12,6 +12,7 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spend_from, take_part
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.schedules.assumptions import list_surprises
+from cloudsched.domain.schedules.calendar_recurrence import describe_ends, describe_stale
 from cloudsched.domain.schedules.words import find_words
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.task_draft import find_all_faults, has_schedule_text
@@ -21,7 +22,6 @@ from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.engine.tasks.owner_zone import find_owner_locale, find_owner_zone
 from cloudsched.engine.tasks.schedule_parts import resolve_schedule
 from cloudsched.errors import CloudschedError, InvalidInput
-from cloudsched.features.calendars.recurrence import describe_ends, describe_stale
 from cloudsched.features.calendars.schedule_days import find_calendar
 from cloudsched.language.task_fields import read_schedule_field
 from cloudsched.web.api import request_bodies as bodies

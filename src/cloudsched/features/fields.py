@@ -5,9 +5,7 @@ To take a feature out is to delete its classes here, beside its row in `features
 
 from __future__ import annotations
 
-from cloudsched.domain.schedules.adjustments import Adjustable
 from cloudsched.features.budgets.fields import BudgetOptions, SpecBudgetFields, TaskBudgetFields
-from cloudsched.features.calendars.fields import CalendarFields
 from cloudsched.features.deliveries.fields import DeliveryOptions, SpecDeliveryFields, TaskDeliveryFields
 from cloudsched.features.locks.fields import (
     ChildLockFields,
@@ -42,15 +40,10 @@ __all__ = [
     "QueueName",
     "RegistrationOptions",
     "RunFields",
-    "ScheduleFields",
     "Skill",
     "SpecFields",
     "TaskFields",
 ]
-
-
-class ScheduleFields(CalendarFields, Adjustable):
-    """What a schedule has (`Schedule`)."""
 
 
 class SpecFields(SpecBudgetFields, SpecLockFields, SpecDeliveryFields, SpecPullFields):

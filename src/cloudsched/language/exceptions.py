@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
-from cloudsched.features.calendars.days import WEEKENDS
-from cloudsched.features.calendars.rule import MAX_CALENDARS, CalendarRule
+from cloudsched.domain.schedules.calendar_days import WEEKENDS
+from cloudsched.domain.schedules.calendar_rule import MAX_CALENDARS, CalendarRule
 from cloudsched.language.dates import find_first_day, find_nth_day, find_within, make_local_time
 from cloudsched.language.messages import say
 from cloudsched.language.nodes import (

@@ -16,10 +16,10 @@ from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, limit_search, 
 from cloudsched.domain.recurrence.days import first_week
 from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.recurrence.rrule import parse_rule
+from cloudsched.domain.schedules.calendar_days import WEEKENDS_CONTENT, format_days
+from cloudsched.domain.schedules.calendar_recurrence import apply_calendars
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
-from cloudsched.features.calendars.days import WEEKENDS_CONTENT, format_days
-from cloudsched.features.calendars.recurrence import apply_calendars
 
 START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)

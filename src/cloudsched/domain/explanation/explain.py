@@ -450,7 +450,7 @@ def _explain_adjustments(evidence: Evidence, occurrence: datetime) -> Iterator[F
     schedule = evidence.task.schedule
     task = evidence.task
     if (note := schedule.adjustment_note(occurrence)) is not None:
-        sentence = f"{schedule.adjusted_by} decides on the day of the next occurrence. {note}"
+        sentence = f"A calendar decides on the day of the next occurrence. {note}"
         yield Finding(reason=Reason.ADJUSTED, sentence=sentence, at=occurrence)
     if (skipped := schedule.find_skipped(evidence.now, occurrence)) is not None:
         yield explain_skipped(task, schedule, skipped)
@@ -459,7 +459,7 @@ def _explain_adjustments(evidence: Evidence, occurrence: datetime) -> Iterator[F
 def explain_skipped(task: Task, schedule: Schedule, at: datetime) -> Finding:
     """Return why an occurrence of a schedule does not run, which its calendars leave out."""
     sentence = f"What would be due {say_instant(task, at)} does not run. "
-    sentence += schedule.adjustment_note(at) or f"{schedule.adjusted_by} leaves it out."
+    sentence += schedule.adjustment_note(at) or "A calendar leaves it out."
     return Finding(reason=Reason.ADJUSTED, sentence=sentence, at=at)
 
 

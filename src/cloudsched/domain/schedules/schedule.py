@@ -63,8 +63,8 @@ from cloudsched.domain.recurrence.recurrence_set import Recurrence, SubDaily, co
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.time_zones import find_zone, is_fixed, load_tzinfo, require_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_clock
+from cloudsched.domain.schedules.calendar_fields import CalendarFields
 from cloudsched.errors import InvalidSchedule, Portable, SearchLimitReached
-from cloudsched.features.fields import ScheduleFields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -215,7 +215,7 @@ def _require_known_zone(zone: str, info: ValidationInfo) -> str:
     return zone
 
 
-class Schedule(ScheduleFields):
+class Schedule(CalendarFields):
     """One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore.
 
     Attributes:

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.record import secret_hash
 from cloudsched.domain.documents.task import owner_id_prefix
+from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.state.record_changes import change_record, count_recent
 from cloudsched.engine.tasks.follow_changes import Followers, count_replan
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
-from cloudsched.features.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.features.calendars.documents import (
     Calendar,
     HolidaySource,

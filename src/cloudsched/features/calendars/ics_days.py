@@ -12,8 +12,8 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
+from cloudsched.domain.schedules.calendar_days import MAX_INTERVALS, to_date, to_day
 from cloudsched.errors import InvalidInput, SearchLimitReached
-from cloudsched.features.calendars.days import MAX_INTERVALS, to_date, to_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

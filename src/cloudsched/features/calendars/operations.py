@@ -10,8 +10,8 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.task import Owner, Text
+from cloudsched.domain.schedules.calendar_days import MAX_DAY_NAME, MAX_INTERVALS, WEEKDAYS, parse_days, to_date
 from cloudsched.errors import NotFound
-from cloudsched.features.calendars.days import MAX_DAY_NAME, MAX_INTERVALS, WEEKDAYS, parse_days, to_date
 from cloudsched.features.calendars.documents import Calendar, HolidaySource
 from cloudsched.features.calendars.ics_days import MAX_TEXT
 from cloudsched.features.calendars.wiring import CalendarsWiring

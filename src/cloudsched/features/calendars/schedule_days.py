@@ -6,11 +6,11 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.schedules.calendar_days import MAX_CONTENT, WEEKENDS
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.replan import replan
 from cloudsched.engine.tasks.schedule_parts import write_link
 from cloudsched.errors import InvalidSchedule
-from cloudsched.features.calendars.days import MAX_CONTENT, WEEKENDS, WEEKENDS_CONTENT
 from cloudsched.features.calendars.documents import Calendar, calendar_key
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.system_tasks import ChangeToFollow
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.schedules.calendar_rule import CalendarRule
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore, VersionedRecord
-    from cloudsched.features.calendars.rule import CalendarRule
 
 _DAYS_CHANGED: Final = "The days of its calendar changed before it started."
 
@@ -161,7 +161,7 @@ def _find_rule(
     If not, the days are the task's.
     """
     if rule.id == WEEKENDS:
-        return rule.with_content(WEEKENDS_CONTENT), False
+        return rule, False
     keys = tuple(dict.fromkeys((rule.id, calendar_key(owner, rule.id))))
     calendar = find_calendar(records, rule.id, owner)
     if calendar is not None:

@@ -17,6 +17,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from cloudsched.domain.any_case import AnyCase
+from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT
 
 On = Literal["SKIP", "BEFORE", "AFTER"]
 CALENDAR_ID: Final = r"^[A-Za-z0-9_-]{1,100}$"
@@ -37,16 +38,19 @@ class CalendarRule(BaseModel):
     """The policy for an occurrence on one of its days. It is left out, or moved to the last free day before
     or to the next free day after. A free day is on none of the schedule's calendars."""
     content: SkipJsonSchema[str | None] = None
-    """The calendar's days, as they were when the task was planned. Stored with it, and not shown to
-    callers."""
+    """The calendar's days, as they were when the task was planned: None if they are not known yet. Stored with it, and
+    not shown to callers. Those of ``weekends`` are always known."""
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_content(cls, data: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - anything
+    def _read_days(cls, data: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - anything
         is_stored = info.context and info.context.get("stored")
         if isinstance(data, dict) and "content" in data and not is_stored:
             raise ValueError("content is no field that can be set")
-        return {"id": data} if isinstance(data, str) else data
+        given = {"id": data} if isinstance(data, str) else data
+        if isinstance(given, dict) and given.get("id") == WEEKENDS:
+            return {**given, "content": WEEKENDS_CONTENT}
+        return given
 
     @model_serializer(mode="wrap")
     def _hide_content(

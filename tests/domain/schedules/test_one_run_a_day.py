@@ -6,13 +6,13 @@ import random
 from datetime import UTC, datetime, timedelta
 
 from tests.cases import try_each
+from tests.domain.schedules.test_calendar_recurrence import CalendarParts, is_taken, read_wall, walk_day
 from tests.engine.harness import DAY
-from tests.features.calendars.test_recurrence import CalendarParts, is_taken, read_wall, walk_day
 
 from cloudsched.domain.recurrence.time_zones import in_use, load_tzinfo, load_zone
+from cloudsched.domain.schedules.calendar_days import format_days
+from cloudsched.domain.schedules.calendar_rule import CalendarRule
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.features.calendars.days import format_days
-from cloudsched.features.calendars.rule import CalendarRule
 
 ON = ("SKIP", "BEFORE", "AFTER")
 

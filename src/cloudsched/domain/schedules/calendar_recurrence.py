@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepLimit
+from cloudsched.domain.schedules.calendar_days import CalendarDays, Interval, parse_days, to_date, to_day
 from cloudsched.errors import InvalidSchedule
-from cloudsched.features.calendars.days import CalendarDays, Interval, parse_days, to_date, to_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cloudsched.domain.recurrence.recurrence_set import Recurrence
-    from cloudsched.features.calendars.rule import CalendarRule
+    from cloudsched.domain.schedules.calendar_rule import CalendarRule
 
 MAX_MOVE: Final = 366
 """The most days that an occurrence may move. If none of them is free, it is dropped."""

@@ -6,23 +6,24 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import FailFast, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, utc_seconds
-from cloudsched.domain.schedules.adjustments import Adjustable, Occurrences
+from cloudsched.domain.schedules.calendar_rule import CALENDAR_ID, MAX_CALENDARS, CalendarRule
 from cloudsched.errors import InvalidSchedule
-from cloudsched.features.calendars.rule import CALENDAR_ID, MAX_CALENDARS, CalendarRule
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.recurrence_set import Recurrence
-    from cloudsched.features.calendars.recurrence import CalendarRecurrence
+    from cloudsched.domain.schedules.calendar_recurrence import CalendarRecurrence
 
 
-class CalendarFields(Adjustable):
+class CalendarFields(BaseModel):
     """The fields of a schedule that name calendars."""
 
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
+
     no_adjustments: ClassVar[Mapping[str, Any]] = {"calendars": (), "business_day": None}
-    adjusted_by: ClassVar[str] = "A calendar"
+    """The fields that adjust its occurrences, with the values with which they do not."""
     patterns: ClassVar[Mapping[str, str]] = {
         CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores",
     }
@@ -40,7 +41,10 @@ class CalendarFields(Adjustable):
 
     @property
     def effects(self) -> Sequence[tuple[str, Sequence[str | int]]]:
-        """The effect of each calendar, or that of all on a business day."""
+        """The effect of each calendar, or that of all on a business day.
+
+        `domain.schedules.words` has a text for each kind.
+        """
         if self.business_day is not None:
             return [("business day", [self.business_day, *[rule.id for rule in self.calendars]])]
         return [(rule.on, [rule.id]) for rule in self.calendars]
@@ -59,7 +63,7 @@ class CalendarFields(Adjustable):
                 "give 3 for the third, -1 for the last; beside calendars",
             )
 
-    def adjust(self, base: Recurrence) -> Occurrences:
+    def adjust(self, base: Recurrence) -> Recurrence | CalendarRecurrence:
         """Return the occurrences with the calendars applied.
 
         Raises InvalidSchedule if their days are not known.
@@ -67,7 +71,7 @@ class CalendarFields(Adjustable):
         return self._apply(base) if self.calendars else base
 
     def _apply(self, base: Recurrence) -> CalendarRecurrence:
-        from cloudsched.features.calendars.recurrence import apply_calendars  # noqa: PLC0415 - few have any
+        from cloudsched.domain.schedules.calendar_recurrence import apply_calendars  # noqa: PLC0415 - few have any
 
         return apply_calendars(base, self.calendars, self.business_day)
 
@@ -89,7 +93,7 @@ class CalendarFields(Adjustable):
         """Return why a calendar left an occurrence out, or from where it moved it, or None."""
         if not self.calendars:
             return None
-        from cloudsched.features.calendars.recurrence import describe_effect  # noqa: PLC0415 - few have any
+        from cloudsched.domain.schedules.calendar_recurrence import describe_effect  # noqa: PLC0415 - few have any
 
         return describe_effect(self._applied, utc_seconds(occurrence))
 
@@ -97,7 +101,7 @@ class CalendarFields(Adjustable):
         """Return the day from which a calendar moved an occurrence, or None if it did not."""
         if not self.calendars:
             return None
-        from cloudsched.features.calendars.days import to_date  # noqa: PLC0415 - few have any
+        from cloudsched.domain.schedules.calendar_days import to_date  # noqa: PLC0415 - few have any
 
         move = self._applied.explain(utc_seconds(occurrence))
         return None if move is None else to_date(move.day)

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.harness import DAY, HOUR, MINUTE
 
+from cloudsched.domain.schedules.calendar_days import WEEKDAYS, format_days, parse_days, to_day
+from cloudsched.domain.schedules.calendar_rule import CalendarRule
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
-from cloudsched.features.calendars.days import WEEKDAYS, format_days, parse_days, to_day
-from cloudsched.features.calendars.rule import CalendarRule
 
 CalendarParts = tuple[str, set[str], list[tuple[date, date, str]]]
 START, END = datetime(2027, 3, 1, tzinfo=UTC), datetime(2027, 5, 1, tzinfo=UTC)

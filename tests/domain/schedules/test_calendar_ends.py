@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from cloudsched.domain.schedules.calendar_days import WEEKENDS_CONTENT, format_days
+from cloudsched.domain.schedules.calendar_recurrence import describe_ends
+from cloudsched.domain.schedules.calendar_rule import CalendarRule
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.features.calendars.days import WEEKENDS_CONTENT, format_days
-from cloudsched.features.calendars.recurrence import describe_ends
-from cloudsched.features.calendars.rule import CalendarRule
 
 LAST = date(2027, 12, 31)
 """The last date of the calendar: a Friday, after which its dates end."""

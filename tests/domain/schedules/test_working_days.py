@@ -10,9 +10,9 @@ from tests.cases import try_each
 from tests.engine.harness import DAY
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.calendar_days import format_days
+from cloudsched.domain.schedules.calendar_rule import CalendarRule
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.features.calendars.days import format_days
-from cloudsched.features.calendars.rule import CalendarRule
 
 YEARS = range(2026, 2031)
 COUNTRIES = [

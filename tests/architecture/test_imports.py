@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 
@@ -29,10 +30,12 @@ BELOW = {
 """Which packages of the kernel each one may import. All may look into the table of features."""
 ALONE = {
     "emulator": set[str](),
-    "language": {"domain", "errors", "features"},
+    "language": {"domain.schedules", "domain.recurrence", "errors"},
     "dashboard": {"client", "domain", "errors"},
 }
 """Satellites that are usable alone, or that see no more than any user of the API. Others may import the kernel."""
+OUTSIDE = {"language": {"dateutil"}}
+"""What a package may import besides Python's own library and us, if it needs little."""
 EXCEPTIONS = {
     ("client/__init__", "cloudsched.config.imports.require_extra"),
     ("adapters/google/id_tokens", "cloudsched.config.settings.is_firebase_emulated"),
@@ -49,7 +52,8 @@ requests come from this machine is one rule for all servers, the emulator includ
 in one way."""
 PAGES = {row.pages.partition(":")[0].removeprefix("cloudsched.").replace(".", "/") for row in FEATURES if row.pages}
 """Modules with pages of features. Only the dashboard imports them, so they may import it."""
-TABLE = "features/table"
+TABLES = {"features.table", "features.fields"}
+"""What all but packages that need little may look into."""
 VENDORS = {
     "google",
     "grpc",
@@ -117,6 +121,11 @@ def allowed(package: str) -> set[str]:
     return {*KERNEL, *SATELLITES, *DOORS, "features"}
 
 
+def is_inside(name: str, places: Collection[str]) -> bool:
+    """Return whether a dotted name is that of a place in the package, or of what is in one."""
+    return f"{name}.".startswith(tuple(f"cloudsched.{place}." for place in places))
+
+
 def modules_of(*parts: str) -> list[str]:
     """Return the modules of these parts; there are some."""
     found = [module for module in MODULES if part(module) in parts]
@@ -132,10 +141,21 @@ def test_imports_go_down_only(package: str) -> None:
         for module in modules_of(package)
         for name in imports(module)
         if name.split(".")[0] == "cloudsched"
-        and part(name) not in allowed(package) | {package}
-        and not name.startswith(("cloudsched.features.table.", "cloudsched.features.fields."))
+        and not is_inside(name, allowed(package) | {package})
+        and not (package not in OUTSIDE and is_inside(name, TABLES))
         and (module, name) not in EXCEPTIONS
         and not (module in PAGES and part(name) == "dashboard")
+    ]
+
+
+def test_what_needs_little_imports_little_from_outside() -> None:
+    """A package that anybody may use for itself needs Python's own library, and what its row of the table has."""
+    assert not [
+        f"{module} imports {name}"
+        for package, few in OUTSIDE.items()
+        for module in modules_of(package)
+        for name in imports(module)
+        if name.split(".")[0] not in {"cloudsched", *few, *sys.stdlib_module_names}
     ]
 
 
@@ -258,6 +278,15 @@ def _modules_after(statement: str) -> set[str]:
     code = f"{statement}\nimport sys\nprint(' '.join(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     return set(run.stdout.split())
+
+
+def test_reading_a_phrase_brings_no_tasks_along() -> None:
+    """Words become schedules without the documents of tasks, the engine, or any feature."""
+    read = 'read("the working day before the 15th", now=datetime(2027, 1, 4, tzinfo=UTC), timezone="UTC")'
+    loaded = _modules_after(f"from datetime import *\nfrom cloudsched.language import read\n{read}.explain()")
+    ours = {name.removeprefix("cloudsched.").partition(".")[0] for name in loaded if name.startswith("cloudsched.")}
+    assert ours == {"language", "domain", "errors"}
+    assert not [name for name in loaded if is_inside(name, {"domain.documents", "domain.transitions"})]
 
 
 def test_importing_the_package_costs_nothing() -> None:

@@ -30,12 +30,12 @@ from cloudsched.drafts.assistant.brief import list_open_tools
 from cloudsched.drafts.draft_tokens import OPERATION
 from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.phrases import to_missing
-from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers
+from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers, say_length
 from cloudsched.engine.tasks.read_back import WouldCommit, make_dry_scheduler, read_back_schedule
 from cloudsched.engine.tasks.schedule_parts import resolve_schedule
 from cloudsched.engine.tasks.scheduler import with_preferred_channels
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
-from cloudsched.language.messages import say_length, tell
+from cloudsched.language.messages import tell
 from cloudsched.language.task_fields import require_locale
 
 DRAFTS: Final = "(drafts)"

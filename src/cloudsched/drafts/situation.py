@@ -11,6 +11,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.in_words import to_words
 from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.responses.api_responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.schedules.planned_words import describe_planned
@@ -20,7 +21,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.languages import LANGUAGES, guess_language
 from cloudsched.language.lexicon import tokenise
-from cloudsched.language.messages import say_length, tell
+from cloudsched.language.messages import Said, say, tell
 from cloudsched.language.reader import MAX_LENGTH, read
 from cloudsched.language.result import Problem, Reading
 
@@ -177,6 +178,12 @@ class Situation:
 MAX_PAST_TASKS: Final = 100
 """The number of an owner's tasks, the newest first, that a text may mean."""
 MAX_ANSWERS: Final = 5
+
+
+def say_length(span: timedelta) -> Said:
+    """Return a length of time in the largest unit of which it is a whole number: ``2 hours``."""
+    count, _, unit = to_words(span).partition(" ")
+    return say(f"{{count}} {unit}", count=count)
 
 
 def load_past_tasks(store: Store, owner: str) -> list[Task]:

@@ -5,13 +5,12 @@ A phrase names a calendar by its id, or as "holidays" and "business days".
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
-from pydantic import ValidationError
-
 from cloudsched.domain.schedules.calendar_days import WEEKENDS
-from cloudsched.domain.schedules.calendar_rule import MAX_CALENDARS, CalendarRule
+from cloudsched.domain.schedules.calendar_rule import CALENDAR_ID, MAX_CALENDARS, CalendarRule
 from cloudsched.language.dates import find_first_day, find_nth_day, find_within, make_local_time
 from cloudsched.language.messages import say
 from cloudsched.language.nodes import (
@@ -71,7 +70,12 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     if not found:
         return schedule
     kept = [rule for rule in schedule.calendars if rule.id not in found]
-    rules = [*kept, *(_make_rule(name, on, plan) for name, on in found.items())]
+    for name in found:
+        if re.fullmatch(CALENDAR_ID, name) is None:
+            span = next((named.span for named in plan.calendars if name in named.ids), None)
+            hint = "a calendar's id has only letters, digits, hyphens and underscores"
+            raise Refused("not-understood", span, hint)
+    rules = [*kept, *(CalendarRule.model_validate({"id": name, "on": on}) for name, on in found.items())]
     if len(rules) > MAX_CALENDARS:
         raise Refused("too-many", hint=say("a schedule may name {count} calendars", count=MAX_CALENDARS))
     changes = {"calendars": tuple(rules)} | ({} if number is None else {"business_day": number})
@@ -108,15 +112,6 @@ def _find_counted(all_days: list[Days]) -> int | None:
         hint = "name one business day of the month, for example: the third business day of the month"
         raise Refused("inexpressible", all_days[0].span, hint)
     return pick.nth
-
-
-def _make_rule(name: str, on: str, plan: Plan) -> CalendarRule:
-    try:
-        return CalendarRule.model_validate({"id": name, "on": on})
-    except ValidationError:
-        span = next((named.span for named in plan.calendars if name in named.ids), None)
-        hint = "a calendar's id has only letters, digits, hyphens and underscores"
-        raise Refused("not-understood", span, hint) from None
 
 
 _NTHS = (1, 2, 3, 4, 5)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
-from cloudsched.domain.in_words import to_words
 from cloudsched.domain.schedules.words import English
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import date, timedelta
+    from datetime import date
 
 
 class Said(str):
@@ -37,12 +36,6 @@ def say(template: str, **values: Any) -> Said:
 def tell(code: str, template: str, **values: Any) -> str:
     """Return a sentence with values in a language."""
     return translate(say(template, **values), load_messages(code))
-
-
-def say_length(span: timedelta) -> Said:
-    """Return a length of time in the largest unit of which it is a whole number: ``2 hours``."""
-    count, _, unit = to_words(span).partition(" ")
-    return say(f"{{count}} {unit}", count=count)
 
 
 def say_day(day: date) -> Said:

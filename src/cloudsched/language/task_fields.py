@@ -10,7 +10,6 @@ from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.schedules.assumptions import note
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.domain.schedules.words import find_words
-from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 from cloudsched.language.messages import load_messages, say, translate
 
@@ -177,8 +176,6 @@ def with_schedule(  # noqa: PLR0913 -- each is named
     its title. The text is returned as well if it means a whole schedule, whatever the current one is. `current_text` is
     what an earlier reading has returned: the same text is no change of the current schedule.
     """
-    if not has_schedule_text(fields):
-        return fields, None
     text, locale = _find_text(fields)[0], require_locale(fields.get("locale"))
     key = None if text is None else "\n".join((" ".join(text.casefold().split()), *([locale] if locale else [])))
     if current_text is not None and current_text.partition("\n")[0] == key:  # in the language that was named then

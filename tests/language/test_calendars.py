@@ -198,3 +198,48 @@ def test_a_schedule_knows_the_days_of_built_in_calendars(phrase: str, first: dat
     for each in (schedule, again, Schedule.model_validate(schedule.model_dump(exclude_defaults=True))):
         assert each.upcoming(NOW, 1)[0].date() == first
         assert each == schedule
+
+
+@try_each(
+    "locale, phrase, ids",
+    [
+        ("en", "every day at 9:30 except Bavarian and US holidays", ["DE-BY", "US"]),
+        ("en", "every day at 9:30, but not on French, Dutch and Scottish public holidays", ["FR", "NL", "GB-SCT"]),
+        ("en", "every day at 9:30 except holidays in Bavaria and the US", ["DE-BY", "US"]),
+        ("en", "every day at 9:30 except US holidays and U.K. bank holidays", ["US", "GB"]),
+        ("en", "every day at 9:30 except holidays and US holidays", ["hd", "US"]),
+        ("en", "every day at 9:30 except Saxony-Anhalt's or Saxon holidays", None),
+        ("en", "every day at 9:30 except Lower Saxon, Saxon and Saxony-Anhalt holidays", ["DE-NI", "DE-SN", "DE-ST"]),
+        ("en", "every day at 9:30 except my and US holidays", None),
+        ("en", "every day at 9:30 except school-holidays", None),
+        ("en", "every day at 9:30 except holidays in UK time", ["hd"]),
+        ("de", "jeden Tag um 9:30 außer an bayerischen und US-Feiertagen", ["DE-BY", "US"]),
+        (
+            "de",
+            "jeden Tag um 9:30 außer an sächsischen, österreichischen und Schweizer Feiertagen",
+            ["DE-SN", "AT", "CH"],
+        ),
+        ("de", "jeden Tag um 9:30 außer an Feiertagen in Bayern und in den USA", ["DE-BY", "US"]),
+        ("de", "jeden Tag um 9:30, aber nicht an bayrischen oder amerikanischen Feiertagen", ["DE-BY", "US"]),
+        ("de", "jeden Tag um 9:30 außer an nordrhein-westfälischen Feiertagen", ["DE-NW"]),
+        ("nl", "elke dag om 9:30 behalve op Nederlandse en Belgische feestdagen", ["NL", "BE"]),
+    ],
+)
+def test_holidays_of_several_places_are_said_together(locale: str, phrase: str, ids: list[str] | None) -> None:
+    """Each place is a calendar of its code in ISO 3166, beside the default one if that is said; others are refused."""
+    reading = read(phrase, now=NOW, timezone="UTC", locale=locale, default_calendar="hd", has_title=False)
+    if ids is None:
+        assert reading.kind == "refusal"
+        return
+    assert reading.schedule is not None, reading.explain()
+    assert [(each.id, each.on) for each in reading.schedule.calendars] == [(each, "SKIP") for each in ids]
+    again = read(reading.schedule.describe(locale), now=NOW, timezone="UTC", locale="de" if locale == "de" else "en")
+    assert again.schedule == reading.schedule
+
+
+def test_a_change_can_add_the_holidays_of_two_places() -> None:
+    """They stand beside the calendars that the schedule has already, whatever calendar is the default."""
+    before = read("every day at 9:30 except holidays", now=NOW, timezone="UTC", default_calendar="hd").schedule
+    assert before is not None
+    after = change(before, "not on Bavarian and US holidays")
+    assert [each.id for each in after.calendars] == ["hd", "DE-BY", "US"]

@@ -53,10 +53,11 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
         found |= dict.fromkeys(named.ids, named.on)
         number = named.business_day or number
     for exception in plan.exceptions:
-        if exception.holidays:
-            if context.calendar is None:
+        for country in exception.holidays:
+            calendar = country or context.calendar
+            if calendar is None:
                 raise Refused("holidays", exception.span)
-            found.setdefault(context.calendar, "SKIP")
+            found.setdefault(calendar, "SKIP")
         if context.calendar is not None and any(isinstance(each, Days) and each.business for each in exception.points):
             raise Refused("inexpressible", exception.span)
     all_days = [days for group in plan.groups for days in group.days]

@@ -49,7 +49,7 @@ from cloudsched.language.nodes import (
     Within,
     Year,
 )
-from cloudsched.language.places import NO_CITIES, REGIONS, WORDS_TOO, find_place
+from cloudsched.language.places import NO_CITIES, REGIONS, WORDS_TOO, find_country, find_place
 from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
@@ -487,7 +487,7 @@ def parse_except(c: Cursor) -> list[Clause] | None:
     if c.take("except") is None:
         return None
     points: list[Point | Stretch | Within] = []
-    holidays = False
+    holidays: tuple[str, ...] = ()
     while len(points) < MOST_ITEMS:
         before = c.at
         if points or holidays:
@@ -499,8 +499,9 @@ def parse_except(c: Cursor) -> list[Clause] | None:
             points.append(stretch)
             continue
         c.take("on", "for", "in", "start")
-        if not holidays and _take_holidays(c, start):
-            holidays = True
+        named = c.attempt(lambda c: _take_holidays(c, start))
+        if named is not None:
+            holidays += named
             continue
         result = c.attempt(_parse_excepted)
         if result is None:
@@ -539,17 +540,39 @@ def _parse_stretch_end(c: Cursor) -> Date | Relative | None:
     return point if isinstance(point, Date | Relative) else None
 
 
-def _take_holidays(c: Cursor, start: int) -> bool:
-    """Consume "public holidays". A calendar has all of a country's, so a single movable one is refused."""
-    before = c.at
-    c.take("article")
+def _take_holidays(c: Cursor, start: int) -> tuple[str, ...] | None:
+    """Consume ``public holidays``, ``Bavarian and US holidays`` or ``holidays in Bavaria``, and return whose they are.
+
+    A calendar has all of a country's, so a single movable one is refused.
+    """
+    named = _parse_countries(c)
+    c.skip("dash")
     found = c.take("holiday")
     if found is None:
-        c.at = before
-        return False
+        return None
     if found.value != 1:
         raise Refused("holidays", c.span(start), "give its date, for example: except 2026-11-26")
-    return True
+    return tuple(named or c.attempt(_parse_countries_behind) or ("",))
+
+
+def _parse_countries_behind(c: Cursor) -> list[str] | None:
+    if c.take("in", "of") is None:
+        return None
+    named = _parse_countries(c)
+    return None if c.sees("zone-time") else named  # "in UK time" is no place
+
+
+def _parse_countries(c: Cursor) -> list[str]:
+    c.take("article")
+    return parse_list(c, _take_country, "and", "or", "comma", leads=("in", "article"))
+
+
+def _take_country(c: Cursor) -> str | None:
+    found = find_country(c.tokens, c.at)
+    if found is None:
+        return None
+    country, c.at = found
+    return country
 
 
 def _parse_excepted(c: Cursor) -> list[Point] | None:

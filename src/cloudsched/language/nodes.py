@@ -353,11 +353,11 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Except:
-    """Exceptions. With ``holidays``, also the days of the default calendar."""
+    """Exceptions. With ``holidays``, also the days of these calendars, of which the default one has no name."""
 
     points: tuple[Point | Stretch | Within, ...]
     span: Span = NOWHERE
-    holidays: bool = False
+    holidays: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""Find time zones by the names that people use: IANA names, cities, regions and abbreviations."""
+"""Find time zones by the names that people use, IANA names, cities, regions and abbreviations, and whose holidays."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -182,3 +183,49 @@ def _parse_offset(text: str, at: int) -> tuple[tuple[str, ...], int, bool] | Non
     if int(minutes or 0) or not -12 <= int(hours) <= 14:
         return None
     return ((f"Etc/GMT{-int(hours):+}" if int(hours) else "UTC"),), at + 1, False
+
+
+_COUNTRIES = {
+    "US": r"usa?|u s|america\w*|amerika\w*|vs",
+    "CA": r"canad\w*|kanad\w*",
+    "GB": r"uk|u k|brit\w*",
+    "GB-SCT": r"scot\w*|schot\w*",
+    "IE": r"iri?sch\w*|irish|ireland|irland|iers\w*|ierland",
+    "AU": r"austral\w*",
+    "AT": r"austria\w*|(ö|oe)sterr\w*|oostenr\w*",
+    "CH": r"swiss|switz\w*|schweiz\w*|zwits\w*",
+    "DE": r"german\w*|deutsch\w*|duits\w*",
+    "FR": r"french|france|franz\w*|frankr\w*|frans\w*",
+    "NL": r"dutch|netherl\w*|niederl\w*|nederl\w*",
+    "BE": r"belg\w*",
+    "IT": r"ital\w*",
+    "ES": r"spain|spani\w*|spaans\w*",
+    "PL": r"polish|poland|poln\w*|polen|pools\w*",
+    "DE-BW": r"baden - w\w*",
+    "DE-BY": r"bavaria\w*|baye?r\w*|beier\w*",
+    "DE-BE": r"berlin\w*",
+    "DE-BB": r"brandenb\w*",
+    "DE-HB": r"brem\w*",
+    "DE-HH": r"hamb\w*",
+    "DE-HE": r"hess\w*",
+    "DE-MV": r"meckl\w* - (western )?\w*",
+    "DE-NI": r"lower sax\w*|nieders\w*|nedersa\w*",
+    "DE-NW": r"nrw|north rhine - \w*|nordrh\w* - \w*|noordr\w* - \w*",
+    "DE-RP": r"(rh\w*|rijn\w*) - p\w*",
+    "DE-SL": r"saarl\w*",
+    "DE-ST": r"sa\w* - anh\w*",
+    "DE-SN": r"sax\w*|sachs\w*|s(ä|ae)chs\w*|saks\w*",
+    "DE-SH": r"(schles|slees)\w* - \w*",
+    "DE-TH": r"th(ü|ue?)r\w*",
+}
+"""Words for countries and their parts, in every language, by the codes of ISO 3166 that calendars of holidays have."""
+
+
+def find_country(tokens: Sequence[Token], at: int) -> tuple[str, int] | None:
+    """Return the code of the country, or the part of one, that the words here name, and the token after them."""
+    text = " ".join(token.text for token in tokens[at : at + _MOST_WORDS])
+    for code, words in _COUNTRIES.items():
+        found = re.match(rf"({words})(?!\S)", text)
+        if found is not None:
+            return code, at + found[0].count(" ") + 1
+    return None

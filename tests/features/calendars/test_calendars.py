@@ -23,7 +23,7 @@ from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks import follow_changes
 from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound, Unavailable
-from cloudsched.features.calendars.documents import Calendar, HolidaySource
+from cloudsched.features.calendars.documents import Calendar, HolidaySource, calendar_key
 from cloudsched.testing import Simulation
 
 FAR = date(2031, 1, 1)
@@ -256,6 +256,23 @@ def test_holidays_are_a_snapshot_with_the_packages_version(sim: Simulation) -> N
     assert made.holidays.version
     with pytest.raises(InvalidInput, match="XX"):
         put(sim, "xx", holidays=HolidaySource(country="XX"))
+
+
+def test_holidays_that_words_name_by_their_place_are_those_of_a_calendar(sim: Simulation) -> None:
+    """The calendars of two places are found whatever their ids are, one's own as well, and only if they are there."""
+    words = "every day at 9 except Bavarian and US holidays"
+    years = {"first_year": 2026, "last_year": 2028}
+    put(sim, "hd", holidays=HolidaySource(country="US", **years))
+    put(sim, "work", owner="ada", holidays=HolidaySource(country="DE", subdivision="BY", **years))
+    with pytest.raises(InvalidSchedule, match="'DE-BY', and there is no such calendar"):
+        create(sim, None, words, owner="bob")
+    made = create(sim, schedule=words, owner="ada")
+    assert [each.id for each in made.schedule.calendars] == [calendar_key("ada", "work"), "hd"]
+    days = {each.date() for each in made.schedule.between(sim.now, sim.now + timedelta(800))}
+    assert date(2027, 7, 2) in days
+    assert not days & {date(2027, 1, 6), date(2027, 7, 4)}
+    again = sim.app.update("t", schedule="not on Bavarian holidays")
+    assert again.schedule.calendars == made.schedule.calendars
 
 
 def test_without_the_package_holidays_say_what_to_install(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401

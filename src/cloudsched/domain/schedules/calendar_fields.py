@@ -117,9 +117,9 @@ class CalendarFields(BaseModel):
         return self.copy_rules(rules)
 
     def copy_rules(self, rules: tuple[CalendarRule, ...]) -> Self:
-        """Return it with other rules for calendars, which are valid."""
+        """Return it with other rules for calendars, which are valid, each once."""
         schedule: Any = self
-        copied: Self = schedule.copy_unchecked(calendars=rules)
+        copied: Self = schedule.copy_unchecked(calendars=tuple(dict.fromkeys(rules)))
         return copied
 
     def equals_unresolved(self, other: Self) -> bool:

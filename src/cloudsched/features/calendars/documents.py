@@ -37,6 +37,11 @@ class HolidaySource(WireModel):
     version: str | None = None
     """The version of the package that the days are from."""
 
+    @property
+    def place(self) -> str:
+        """The code of the country, or of its part, such as DE-BY."""
+        return "-".join(filter(None, (self.country, self.subdivision)))
+
 
 class Calendar(Record):
     """One calendar."""

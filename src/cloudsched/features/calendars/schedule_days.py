@@ -29,11 +29,18 @@ _DAYS_CHANGED: Final = "The days of its calendar changed before it started."
 
 
 def find_calendar(records: RecordStore, name: str, owner: str) -> Calendar | None:
-    """Return the calendar that a name means to an owner: the one for everybody, or else the owner's own."""
+    """Return the calendar that a name means to an owner: the one for everybody, or else the owner's own.
+
+    The code of a place, such as DE-BY, also means a calendar of its holidays. Words name them so.
+    """
     for key in dict.fromkeys((name, calendar_key(owner, name))):
         stored = records.load(Calendar, key)
         if stored is not None and stored.record.owner in {SYSTEM_OWNER, owner}:
             return stored.record
+    for each in dict.fromkeys((SYSTEM_OWNER, owner)) if name.isupper() else ():
+        for calendar in records.list(Calendar, each, limit=Calendar.max_per_owner):
+            if calendar.holidays is not None and calendar.holidays.place == name:
+                return calendar
     return None
 
 

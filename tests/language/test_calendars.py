@@ -210,6 +210,7 @@ def test_a_schedule_knows_the_days_of_built_in_calendars(phrase: str, first: dat
         ("en", "every day at 9:30 except holidays and US holidays", ["hd", "US"]),
         ("en", "every day at 9:30 except Saxony-Anhalt's or Saxon holidays", None),
         ("en", "every day at 9:30 except Lower Saxon, Saxon and Saxony-Anhalt holidays", ["DE-NI", "DE-SN", "DE-ST"]),
+        ("en", 'every day at 9:30 except on days of "closed" or US holidays', ["closed", "US"]),
         ("en", "every day at 9:30 except my and US holidays", None),
         ("en", "every day at 9:30 except school-holidays", None),
         ("en", "every day at 9:30 except holidays in UK time", ["hd"]),

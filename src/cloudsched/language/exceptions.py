@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.schedules.calendar_days import WEEKENDS
-from cloudsched.domain.schedules.calendar_rule import CALENDAR_ID, MAX_CALENDARS, CalendarRule
+from cloudsched.domain.schedules.calendar_rule import CALENDAR_ID, MAX_CALENDARS
 from cloudsched.language.dates import find_first_day, find_nth_day, find_within, make_local_time
 from cloudsched.language.messages import say
 from cloudsched.language.nodes import (
@@ -45,19 +45,21 @@ _MOST_IN_A_MONTH: Final = 20
 def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     """Return a schedule with the calendars that a plan names or implies, besides its own.
 
-    Their days are not known here. The code that stores or previews the schedule supplies them.
+    The code that stores or previews the schedule supplies the days of those that are not built in.
     """
     found: dict[str, str] = {}
-    number: int | None = None
+    number = schedule.business_day
     for named in plan.calendars:
-        found |= dict.fromkeys(named.ids, named.on)
+        for name in named.ids:
+            calendar = name or context.calendar
+            if calendar is None:
+                raise Refused("holidays", named.span)
+            if re.fullmatch(CALENDAR_ID, calendar) is None:
+                hint = "a calendar's id has only letters, digits, hyphens and underscores"
+                raise Refused("not-understood", named.span, hint)
+            found.setdefault(calendar, named.on)
         number = named.business_day or number
     for exception in plan.exceptions:
-        for country in exception.holidays:
-            calendar = country or context.calendar
-            if calendar is None:
-                raise Refused("holidays", exception.span)
-            found.setdefault(calendar, "SKIP")
         if context.calendar is not None and any(isinstance(each, Days) and each.business for each in exception.points):
             raise Refused("inexpressible", exception.span)
     all_days = [days for group in plan.groups for days in group.days]
@@ -71,27 +73,19 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     if not found:
         return schedule
     kept = [rule for rule in schedule.calendars if rule.id not in found]
-    for name in found:
-        if re.fullmatch(CALENDAR_ID, name) is None:
-            span = next((named.span for named in plan.calendars if name in named.ids), None)
-            hint = "a calendar's id has only letters, digits, hyphens and underscores"
-            raise Refused("not-understood", span, hint)
-    rules = [*kept, *(CalendarRule.model_validate({"id": name, "on": on}) for name, on in found.items())]
+    rules = [*kept, *({"id": name, "on": on} for name, on in found.items())]
     if len(rules) > MAX_CALENDARS:
         raise Refused("too-many", hint=say("a schedule may name {count} calendars", count=MAX_CALENDARS))
-    changes = {"calendars": tuple(rules)} | ({} if number is None else {"business_day": number})
-    return schedule.copy_unchecked(**changes)
+    return schedule.model_copy(update={"calendars": rules, "business_day": number})
 
 
 def _find_moved(all_days: list[Days], context: Context) -> dict[str, str]:
     """Return the calendars of "the last business day before the 25th"."""
     if len(all_days) > 1:
         raise Refused("inexpressible", all_days[1].span, "make two schedules: one for each kind of day")
-    on = all_days[0].moved
     if context.calendar is None:
         context.choices.assume("Monday to Friday are business days, also holidays.")
-        return {WEEKENDS: on}
-    return {WEEKENDS: on, context.calendar: on}
+    return dict.fromkeys(filter(None, (WEEKENDS, context.calendar)), all_days[0].moved)
 
 
 def _find_counted(all_days: list[Days]) -> int | None:

@@ -21,10 +21,9 @@ from cloudsched.language.grammar_days import (
     parse_period,
     parse_week_start,
 )
-from cloudsched.language.grammar_numbers import parse_list, parse_number, parse_ordinal
+from cloudsched.language.grammar_numbers import parse_number, parse_ordinal
 from cloudsched.language.grammar_points import parse_shifted
 from cloudsched.language.lexicon import (
-    QUOTE,
     Cursor,
     Language,
     Matches,
@@ -49,20 +48,10 @@ _SURE_DAYS = 28
 """The number of days that every month has."""
 
 
-def _parse_left_out(c: Cursor) -> NamedCalendars | None:
-    """Parse ``except on days of "closed"``: calendars by their ids, in quotes."""
-    start = c.at
-    if c.take("except") is None:
-        return None
-    c.take("on", "in")
-    ids = _parse_ids(c) if c.take("days-of") is not None else ()
-    return NamedCalendars(ids, span=c.span(start)) if ids else None
-
-
 def _parse_moved(c: Cursor) -> NamedCalendars | None:
     start = c.at
     moved = c.take("moved")
-    ids = _parse_ids(c) if moved is not None and c.take("days-of") is not None else ()
+    ids = clauses.parse_ids(c, "days-of")
     if moved is None or not ids:
         return None
     return NamedCalendars(ids, "BEFORE" if moved.value < 0 else "AFTER", span=c.span(start))
@@ -80,22 +69,10 @@ def _parse_counted(c: Cursor) -> NamedCalendars | None:
     c.take("article")
     unit = c.take("unit")
     c.take("comma")
-    if unit is None or unit.value != Unit.MONTH or c.take("not-on") is None:
+    if unit is None or unit.value != Unit.MONTH:
         return None
-    ids = _parse_ids(c)
+    ids = clauses.parse_ids(c, "not-on")
     return NamedCalendars(ids, business_day=number, span=c.span(start)) if ids else None
-
-
-def _parse_ids(c: Cursor) -> tuple[str, ...]:
-    return tuple(parse_list(c, _take_quote, "and", "comma"))
-
-
-def _take_quote(c: Cursor) -> str | None:
-    token = c.token
-    if token is None or token.kind != QUOTE:
-        return None
-    c.at += 1
-    return token.text
 
 
 def parse_moved_days(c: Cursor) -> Days | None:
@@ -197,7 +174,6 @@ def _rule(rule: Callable[[Cursor], Clause | list[Clause] | None], needs: str = "
 
 
 _RULES: tuple[_Rule, ...] = (
-    _rule(_parse_left_out, "except"),
     _rule(_parse_night, "night-to night-from"),
     _rule(_parse_moved, "moved"),
     _rule(_parse_counted, "moved-to"),

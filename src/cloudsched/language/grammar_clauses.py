@@ -19,7 +19,7 @@ from cloudsched.language.grammar_numbers import (
     parse_ordinal,
 )
 from cloudsched.language.grammar_points import parse_edge_noun, parse_point, parse_within
-from cloudsched.language.lexicon import CLOCK, NUMBER, Match
+from cloudsched.language.lexicon import CLOCK, NUMBER, QUOTE, Match
 from cloudsched.language.nodes import (
     ANY,
     DAY,
@@ -35,6 +35,7 @@ from cloudsched.language.nodes import (
     Length,
     Mark,
     Months,
+    NamedCalendars,
     OnlyIf,
     Part,
     Period,
@@ -487,10 +488,10 @@ def parse_except(c: Cursor) -> list[Clause] | None:
     if c.take("except") is None:
         return None
     points: list[Point | Stretch | Within] = []
-    holidays: tuple[str, ...] = ()
+    calendars: tuple[str, ...] = ()
     while len(points) < MOST_ITEMS:
         before = c.at
-        if points or holidays:
+        if points or calendars:
             if not c.skip("comma", "and", "or"):
                 break
             c.take("except")
@@ -499,19 +500,20 @@ def parse_except(c: Cursor) -> list[Clause] | None:
             points.append(stretch)
             continue
         c.take("on", "for", "in", "start")
-        named = c.attempt(lambda c: _take_holidays(c, start))
+        named = parse_ids(c, "days-of") or c.attempt(lambda c: _take_holidays(c, start))
         if named is not None:
-            holidays += named
+            calendars += named
             continue
         result = c.attempt(_parse_excepted)
         if result is None:
             c.at = before
             break
         points += result
-    if not points and not holidays:
+    if not points and not calendars:
         return None
     c.take("close")
-    return [Except(tuple(points), c.span(start), holidays=holidays)]
+    span = c.span(start)
+    return [Except(tuple(points), span), *([NamedCalendars(calendars, span=span)] if calendars else [])]
 
 
 def parse_stretch(c: Cursor) -> Stretch | Within | None:
@@ -538,6 +540,19 @@ def _parse_stretch_end(c: Cursor) -> Date | Relative | None:
         return named[0] if len(named) == 1 else None
     point = parse_point(c)
     return point if isinstance(point, Date | Relative) else None
+
+
+def parse_ids(c: Cursor, lead: str) -> tuple[str, ...]:
+    """Parse ``days of "closed" and "weekends"``: calendars by their ids, in quotes, behind words of a class."""
+    return tuple(parse_list(c, _take_id, "and", "comma")) if c.take(lead) is not None else ()
+
+
+def _take_id(c: Cursor) -> str | None:
+    token = c.token
+    if token is None or token.kind != QUOTE:
+        return None
+    c.at += 1
+    return token.text
 
 
 def _take_holidays(c: Cursor, start: int) -> tuple[str, ...] | None:

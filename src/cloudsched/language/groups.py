@@ -152,7 +152,7 @@ def _find_special_days(plan: Plan, before: Clause | None, clause: Clause) -> lis
     if not isinstance(before, Except) or not isinstance(clause, Times) or not plan.groups[-1].has_times:
         return []
     named = [replace(point, marked=True) for point in before.points if isinstance(point, Days)]
-    return named if len(named) == len(before.points) and not before.holidays else []
+    return named if len(named) == len(before.points) else []
 
 
 def _set_once(holder: Plan | Group, name: str, clause: Clause) -> None:

@@ -78,7 +78,7 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
         if any(group.relatives for group in plan.groups):
             raise Refused("contradiction", plan.groups[0].relatives[0].span if plan.groups[0].relatives else None)
         return build_recurring(plan, context)
-    if plan.calendars or any(exception.holidays for exception in plan.exceptions):
+    if plan.calendars:
         raise Refused("no-recurrence")
     counted = next((days for group in plan.groups for days in group.days if days.business), None)
     if counted is not None and context.calendar is not None:

@@ -353,16 +353,15 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Except:
-    """Exceptions. With ``holidays``, also the days of these calendars, of which the default one has no name."""
+    """Exceptions, besides those of calendars."""
 
     points: tuple[Point | Stretch | Within, ...]
     span: Span = NOWHERE
-    holidays: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NamedCalendars:
-    """Calendars by their ids, and the effect of their days: ``SKIP``, ``BEFORE`` or ``AFTER``.
+    """Calendars by their ids, the default one by "", and the effect of their days: ``SKIP``, ``BEFORE`` or ``AFTER``.
 
     Attributes:
         business_day: The number of the free day of their month to which the occurrences move. None if they do not.

@@ -7,13 +7,13 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from tests.cases import try_each
 
-from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
+from cloudsched.domain.schedules.calendar_days import WEEKENDS, format_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language import read
 
 NOW = datetime(2026, 12, 20, 9, 17, tzinfo=UTC)
 HOLIDAYS = {date(2026, 12, 25), date(2026, 12, 24), date(2027, 1, 1), date(2027, 1, 6), date(2027, 2, 1)}
-CONTENTS = {"hd": format_days((), [(day, day, "Feast") for day in HOLIDAYS]), WEEKENDS: WEEKENDS_CONTENT}
+DAYS = format_days((), [(day, day, "Feast") for day in HOLIDAYS])
 YEAR = [date(2026, 12, 20) + timedelta(days) for days in range(365)]
 
 
@@ -31,7 +31,7 @@ def find_days(phrase: str, locale: str = "en") -> list[date]:
 
 
 def with_days(schedule: Schedule) -> Schedule:
-    rules = tuple(rule.with_content(CONTENTS[rule.id]) for rule in schedule.calendars)
+    rules = tuple(rule.with_content(rule.content or DAYS) for rule in schedule.calendars)
     return schedule.model_copy(update={"calendars": rules})
 
 

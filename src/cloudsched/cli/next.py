@@ -62,7 +62,7 @@ def add_calendars(schedule: Schedule, rules: Sequence[CalendarRule], stored: Sto
     """
     if rules and schedule.is_single_time:
         raise InvalidSchedule("calendar", "has no meaning for a single instant", "omit it")
-    contents = {rule.id: rule.content or "" for rule in rules}
+    contents = {rule.id: rule.content for rule in rules}
     named = []
     for rule in schedule.calendars:
         content = contents.get(rule.id, rule.content)

@@ -69,11 +69,13 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     elif business and context.calendar is not None:
         counted = _find_counted(all_days)
         number = counted or number
-        found |= {WEEKENDS: "SKIP", context.calendar: "SKIP"} if counted else {context.calendar: "SKIP"}
+        if counted:
+            found[WEEKENDS] = "SKIP"
+        found[context.calendar] = "SKIP"
     if not found:
         return schedule
-    kept = [rule for rule in schedule.calendars if rule.id not in found]
-    rules = [*kept, *({"id": name, "on": on} for name, on in found.items())]
+    rules: list[object] = [rule for rule in schedule.calendars if rule.id not in found]
+    rules += [{"id": name, "on": on} for name, on in found.items()]
     if len(rules) > MAX_CALENDARS:
         raise Refused("too-many", hint=say("a schedule may name {count} calendars", count=MAX_CALENDARS))
     return schedule.model_copy(update={"calendars": rules, "business_day": number})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -50,13 +51,15 @@ from cloudsched.language.nodes import (
     Within,
     Year,
 )
-from cloudsched.language.places import NO_CITIES, REGIONS, WORDS_TOO, find_country, find_place
+from cloudsched.language.places import COUNTRIES, NO_CITIES, REGIONS, WORDS_TOO, find_place
 from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
     from cloudsched.language.lexicon import Cursor
 
 _SETS = ("dayset", "daysets")
+_LONGEST_COUNTRY = 4
+"""The most words of the name of a country, marks included."""
 
 
 def parse_each(c: Cursor) -> list[Clause] | None:
@@ -583,11 +586,13 @@ def _parse_countries(c: Cursor) -> list[str]:
 
 
 def _take_country(c: Cursor) -> str | None:
-    found = find_country(c.tokens, c.at)
-    if found is None:
-        return None
-    country, c.at = found
-    return country
+    text = " ".join(token.text for token in c.tokens[c.at : c.at + _LONGEST_COUNTRY])
+    for code, words in COUNTRIES.items():
+        found = re.match(rf"({words})(?!\S)", text)
+        if found is not None:
+            c.at += len(found[0].split())
+            return code
+    return None
 
 
 def _parse_excepted(c: Cursor) -> list[Point] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -185,7 +184,7 @@ def _parse_offset(text: str, at: int) -> tuple[tuple[str, ...], int, bool] | Non
     return ((f"Etc/GMT{-int(hours):+}" if int(hours) else "UTC"),), at + 1, False
 
 
-_COUNTRIES = {
+COUNTRIES = {
     "US": r"usa?|u s|america\w*|amerika\w*|vs",
     "CA": r"canad\w*|kanad\w*",
     "GB": r"uk|u k|brit\w*",
@@ -219,13 +218,3 @@ _COUNTRIES = {
     "DE-TH": r"th(ü|ue?)r\w*",
 }
 """Words for countries and their parts, in every language, by the codes of ISO 3166 that calendars of holidays have."""
-
-
-def find_country(tokens: Sequence[Token], at: int) -> tuple[str, int] | None:
-    """Return the code of the country, or the part of one, that the words here name, and the token after them."""
-    text = " ".join(token.text for token in tokens[at : at + _MOST_WORDS])
-    for code, words in _COUNTRIES.items():
-        found = re.match(rf"({words})(?!\S)", text)
-        if found is not None:
-            return code, at + found[0].count(" ") + 1
-    return None

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cloudsched.domain.schedules.calendar_days import WEEKENDS_CONTENT, format_days
+from cloudsched.domain.schedules.calendar_days import format_days
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.schedules.calendar_rule import CalendarRule
 from cloudsched.domain.schedules.schedule import Schedule
@@ -22,7 +22,7 @@ def make_schedule(rule: str, on: str, *spans: tuple[date, date], weekends: bool 
     content = format_days((), [(first, last, "closed") for first, last in spans])
     rules = [CalendarRule.model_validate({"id": "hd", "on": on}).with_content(content)]
     if weekends:
-        rules.append(CalendarRule.model_validate({"id": "weekends", "on": on}).with_content(WEEKENDS_CONTENT))
+        rules.append(CalendarRule.model_validate({"id": "weekends", "on": on}))
     plain = Schedule(rrule=rule, dtstart="2027-01-01T09:00:00", timezone="Europe/Paris")
     return plain.model_copy(update={"calendars": tuple(rules), **more})
 

@@ -111,7 +111,7 @@ class CalendarFields(BaseModel):
 
         A calendar that is not given keeps its days.
         """
-        rules = tuple(rule.with_content(contents[rule.id]) if rule.id in contents else rule for rule in self.calendars)
+        rules = tuple(rule.with_content(contents.get(rule.id, rule.content)) for rule in self.calendars)
         if rules == self.calendars:
             return self
         return self.copy_rules(rules)

@@ -28,7 +28,7 @@ from cloudsched.features.calendars.documents import (
     is_owned_key,
 )
 from cloudsched.features.calendars.ics_days import read_ics_days
-from cloudsched.features.calendars.schedule_days import find_calendar
+from cloudsched.features.calendars.schedule_days import find_calendar, list_calendars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -193,10 +193,7 @@ class Calendars:
 
     def list(self, owner: str) -> Sequence[Calendar]:
         """Return the calendars for everybody, and the owner's own."""
-        found = list(self._store.records.list(Calendar, SYSTEM_OWNER, limit=Calendar.max_per_owner))
-        if owner != SYSTEM_OWNER:
-            found += self._store.records.list(Calendar, owner, limit=Calendar.max_per_owner)
-        return found
+        return list_calendars(self._store.records, owner)
 
     def delete(self, name: str, owner: str, *, by: Authority) -> None:
         """Delete a calendar.

@@ -37,11 +37,14 @@ def find_calendar(records: RecordStore, name: str, owner: str) -> Calendar | Non
         stored = records.load(Calendar, key)
         if stored is not None and stored.record.owner in {SYSTEM_OWNER, owner}:
             return stored.record
-    for each in dict.fromkeys((SYSTEM_OWNER, owner)) if name.isupper() else ():
-        for calendar in records.list(Calendar, each, limit=Calendar.max_per_owner):
-            if calendar.holidays is not None and calendar.holidays.place == name:
-                return calendar
-    return None
+    known = list_calendars(records, owner) if name.isupper() else []
+    return next((each for each in known if each.holidays is not None and each.holidays.place == name), None)
+
+
+def list_calendars(records: RecordStore, owner: str) -> list[Calendar]:
+    """Return the calendars for everybody, and the owner's own."""
+    owners = dict.fromkeys((SYSTEM_OWNER, owner))
+    return [each for one in owners for each in records.list(Calendar, one, limit=Calendar.max_per_owner)]
 
 
 class FollowedCalendar:

@@ -88,7 +88,7 @@ class _FieldWishes:
             first = begin
             verbs = {at: c.matches[at]["verb"] for at in range(begin + 1, end) if "verb" in c.matches[at]}
             end, verb = next(((at, each) for at, each in verbs.items() if each.end == end), (end, None))
-        elif (last := c.matches[-1].get("edit-last")) is not None and last.value == verb.value:
+        elif (last := c.matches[end - 1].get("edit-last")) is not None and last.value == verb.value:
             end -= 1  # "benenne X in Y um"
 
         self.renames = verb is not None and verb.value == Intent.RENAME

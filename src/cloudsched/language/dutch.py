@@ -287,7 +287,7 @@ DUTCH = Language(
         "onward": {1: "af"},
         "until": {1: "tot|tot aan", 2: "tot en met|tem|t e m|t / m|uiterlijk tot"},
         "inclusive": {1: "inbegrepen|inclusief"},
-        "before": {1: "voor|vóór"},
+        "before": {-1: "voor|vóór"},
         "after": {1: "na"},
         "times": {1: "keer|maal|x|keren"},
         "twice": {

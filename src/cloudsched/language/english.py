@@ -308,7 +308,7 @@ ENGLISH = Language(
             2: "through|thru|up to and including|until and including|till and including|not after|no later than",
         },
         "inclusive": {1: "inclusive|included"},
-        "before": {1: "before"},
+        "before": {-1: "before"},
         "after": {1: "after"},
         "times": {1: "times|time|x|occurrences|occurrence|repetitions|instances|runs|repeats"},
         "twice": {1: "once", 2: "twice", 3: "thrice"},
@@ -316,7 +316,7 @@ ENGLISH = Language(
         "in-total": {1: "in total|altogether|overall|all told|in all|for a total of|a total of"},
         "the-next": {1: "the next|next|the coming|up to the next|up to"},
         "ago": {1: "ago"},
-        "hence": {1: "from now|hence|later|from right now|from today|from this moment|out"},
+        "hence": {1: "from now|hence|later|from today|from this moment|out", 2: "from right now"},
         "edge": {1: "beginning|start|the beginning|the start", -1: "end|the end"},
         "except": {
             1: "except|except for|except on|except in|except during|but not|but not on|but not in|excluding|other than"

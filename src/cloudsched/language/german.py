@@ -272,7 +272,7 @@ GERMAN = Language(
             2: "bis einschließlich|bis einschließlich zum|bis inklusive|bis inkl|bis und mit|spätestens bis",
         },
         "inclusive": {1: "einschließlich|inklusive|eingeschlossen"},
-        "before": {1: "vor"},
+        "before": {-1: "vor"},
         "after": {1: "nach"},
         "times": {1: "mal|male"},
         "twice": {1: "einmal", 2: "zweimal", 3: "dreimal", 4: "viermal", 5: "fünfmal", 6: "sechsmal"},

@@ -26,6 +26,7 @@ from cloudsched.language.grammar_numbers import (
 from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, Cursor, Matches
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit, WeekStart
 from cloudsched.language.result import Refused
+from cloudsched.language.rows import RULES
 
 
 def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
@@ -560,3 +561,12 @@ def _parse_dates(c: Cursor) -> _Found | None:
 def list_weekdays(pick: Pick) -> tuple[int, ...]:
     """Return the weekdays that a pick counts among."""
     return {WORKDAY: WORKING, WEEKENDDAY: WEEKEND, DAY: (*WORKING, *WEEKEND)}.get(pick.what, (pick.what,))
+
+
+RULES.update(
+    days=parse_days,
+    months=lambda c: parse_months(c) or None,
+    numeric_date=parse_numeric_date,
+    period=lambda c: parse_period(c, nth=True, each=False),
+    year=parse_year,
+)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, Cursor
 from cloudsched.language.nodes import Length, Unit
+from cloudsched.language.rows import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -279,3 +280,6 @@ def take_next(c: Cursor, *kinds: str) -> tuple[int, int] | None:
         c.at = start
         return None
     return ahead.value, found.value
+
+
+RULES.update(length=parse_length, number=parse_number, ordinal=parse_ordinal)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -158,14 +158,15 @@ T = TypeVar("T")
 class Cursor:
     """Reads a phrase from left to right. Every rule of the grammar takes words from it, or leaves it where it was."""
 
-    __slots__ = ("at", "bare", "language", "matches", "tokens")
+    __slots__ = ("at", "bare", "language", "matches", "memo", "tokens")
 
     def __init__(self, tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> None:
         self.tokens: Sequence[Token] = tokens
-        self.matches: Sequence[Matches] = matches
+        self.matches: Sequence[Matches] = (*matches, {})  # nothing is at the end
         self.language: Language = language
         self.at: int = 0
         self.bare: bool = False  # a plain number is an hour, as in "make it 10"
+        self.memo: dict[Any, Any] = {}  # what rules returned, by rule and place
 
     @property
     def ended(self) -> bool:
@@ -187,8 +188,6 @@ class Cursor:
 
     def take(self, *kinds: str) -> Match | None:
         """Consume the longest match of the first class that begins here. Return None if there is no match."""
-        if self.at >= len(self.matches):
-            return None
         here = self.matches[self.at]
         for kind in kinds:
             match = here.get(kind)

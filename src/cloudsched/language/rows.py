@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 RULES: dict[str, Callable[[Cursor], Any]] = {}
 """What a pattern may call, by name: every `Rule`, and functions."""
 _ELEMENT = re.compile(r"\[[^\s\[\]]+\]|[&!]?\[|\]|[^\s\[\]]+")
-_ANY, _GROUP = "any", "["
+_ANY = "any"
 
 
 class Rule:
@@ -91,7 +91,7 @@ def _compile(elements: Iterator[str]) -> tuple[list[Any], set[str]]:
         name, _, text = element.strip("&![]").rpartition("=")
         if not text:
             inner, kinds = _compile(elements)
-            name, take = _GROUP, partial(_take_all, inner)
+            name, take = "[", partial(_take_all, inner)
         elif text[0] == "@":
             rules = [RULES[rule] for rule in text[1:].split("|@")]
             kinds = {kind for rule in rules if is_open for kind in getattr(rule, "first", {_ANY})}
@@ -107,8 +107,8 @@ def _compile(elements: Iterator[str]) -> tuple[list[Any], set[str]]:
     return steps, first | {_ANY} if is_open else first
 
 
-def _take_all(steps: list[Any], c: Cursor) -> dict[str, Any] | None:
-    values = {}
+def _take_all(steps: list[Any], c: Cursor) -> Any:  # noqa: ANN401 -- the values by name, or None
+    values: dict[str, Any] = {}
     for sign, name, take in steps:
         before = c.at
         found = take(c)
@@ -116,18 +116,18 @@ def _take_all(steps: list[Any], c: Cursor) -> dict[str, Any] | None:
             c.at = before
         if sign != "[" and (found is None) != (sign == "!"):
             return None
-        if name == _GROUP:
+        if name == "[":
             values.update(found or {})
         elif name:
             values[name] = found
     return values
 
 
-def _take_word(options: list[tuple[str, int | None]], c: Cursor) -> int | None:
+def _take_word(options: list[tuple[str, int | None]], c: Cursor) -> Any:  # noqa: ANN401 -- its value, or None
     here = c.matches[c.at]
     for kind, value in options:
         match = here.get(kind)
-        if match is not None and value in {None, match.value}:
+        if match and value in {None, match.value}:
             c.at = match.end
             return match.value
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
+from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
@@ -80,6 +81,8 @@ class DraftsWiring(Wiring):
         `more` are the arguments of `language.task_fields.with_schedule` that depend on the task and its
         owner.
         """
+        if not has_schedule_text(fields):
+            return fields, None
         from cloudsched.language.task_fields import with_schedule  # noqa: PLC0415 - only text pays for it
 
         settings = self.container.settings

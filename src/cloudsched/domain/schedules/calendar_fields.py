@@ -51,12 +51,8 @@ class CalendarFields(BaseModel):
 
     def check_adjustments(self) -> None:
         """Check that a business day is one, and has calendars to count with. Raises InvalidSchedule."""
-        if self.business_day is None:
-            return
-        if self.business_day == 0 or not self.calendars:
-            problem = "needs a calendar to count with"
-            if self.business_day == 0:
-                problem = "is 0"
+        if self.business_day is not None and not (self.business_day and self.calendars):
+            problem = "is 0" if self.business_day == 0 else "needs a calendar to count with"
             raise InvalidSchedule(
                 "businessDay",
                 problem,
@@ -118,9 +114,11 @@ class CalendarFields(BaseModel):
 
     def copy_rules(self, rules: tuple[CalendarRule, ...]) -> Self:
         """Return it with other rules for calendars, which are valid, each once."""
-        schedule: Any = self
-        copied: Self = schedule.copy_unchecked(calendars=tuple(dict.fromkeys(rules)))
-        return copied
+        return self.copy_unchecked(calendars=tuple(dict.fromkeys(rules)))
+
+    def copy_unchecked(self, **changes: Any) -> Self:
+        """Return a copy with these fields changed, for changes that leave a schedule valid."""
+        return BaseModel.model_copy(self, update=changes)
 
     def equals_unresolved(self, other: Self) -> bool:
         """Return whether two schedules are the same but for their calendars."""

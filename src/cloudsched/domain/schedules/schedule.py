@@ -514,10 +514,6 @@ class Schedule(CalendarFields):
         """
         return type(self).model_validate({**dict(self), **(update or {})})
 
-    def copy_unchecked(self, **changes: Any) -> Self:
-        """Return a copy with these fields changed, for changes that leave a schedule valid."""
-        return super().model_copy(update=changes)
-
     @property
     def rules(self) -> tuple[str, ...]:
         """The RRULE values, none for a single instant."""

@@ -18,7 +18,7 @@ from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, format_days
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends, describe_stale
-from cloudsched.domain.schedules.calendar_rule import CalendarRule, On
+from cloudsched.domain.schedules.calendar_rule import CALENDAR_ID, CalendarRule, On
 from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
@@ -52,9 +52,6 @@ class StoredCalendars:
         return format_days(calendar.weekdays, days)
 
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
-
-
 def add_calendars(schedule: Schedule, rules: Sequence[CalendarRule], stored: StoredCalendars) -> Schedule:
     """Return a schedule with the days of its calendars, and with the calendars that it does not name yet.
 
@@ -77,7 +74,7 @@ def _read_rule(option: str, now: datetime, stored: StoredCalendars) -> CalendarR
     if on.upper() not in get_args(On) or not place:
         place = option
         on = "SKIP"
-    if _ID.fullmatch(place):
+    if re.fullmatch(CALENDAR_ID, place):
         rule = CalendarRule.model_validate({"id": place, "on": on})
         return rule.with_content(rule.content or stored.read(place))
     try:

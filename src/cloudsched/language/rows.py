@@ -88,6 +88,8 @@ def _compile(elements: Iterator[str]) -> tuple[list[Any], set[str]]:
         if element == "]":
             break
         sign = element[0] if element[0] in "&![" else ""
+        options: list[tuple[str, int | None]] = []
+        take: Any = None
         name, _, text = element.strip("&![]").rpartition("=")
         if not text:
             inner, kinds = _compile(elements)
@@ -97,10 +99,11 @@ def _compile(elements: Iterator[str]) -> tuple[list[Any], set[str]]:
             kinds = {kind for rule in rules if is_open for kind in getattr(rule, "first", {_ANY})}
             take = partial(_call, rules)
         else:
-            options = [option.partition(":") for option in text.split("|")]
-            kinds = {kind for kind, *_ in options}
-            take = partial(_take_word, [(kind, int(value) if value else None) for kind, _, value in options])
-        steps.append((sign, name, take))
+            for option in text.split("|"):
+                kind, _, value = option.partition(":")
+                options.append((kind, int(value) if value else None))
+            kinds = {kind for kind, _ in options}
+        steps.append((sign, name, options, take))
         if is_open and sign != "!":
             first |= kinds
             is_open = sign == "["
@@ -109,9 +112,18 @@ def _compile(elements: Iterator[str]) -> tuple[list[Any], set[str]]:
 
 def _take_all(steps: list[Any], c: Cursor) -> Any:  # noqa: ANN401 -- the values by name, or None
     values: dict[str, Any] = {}
-    for sign, name, take in steps:
+    for sign, name, options, take in steps:
         before = c.at
-        found = take(c)
+        found = None
+        if take:
+            found = take(c)
+        else:
+            here = c.matches[before]
+            for kind, value in options:
+                match = here.get(kind)
+                if match and value in {None, match.value}:
+                    c.at, found = match
+                    break
         if found is None or sign in {"&", "!"}:
             c.at = before
         if sign != "[" and (found is None) != (sign == "!"):
@@ -121,16 +133,6 @@ def _take_all(steps: list[Any], c: Cursor) -> Any:  # noqa: ANN401 -- the values
         elif name:
             values[name] = found
     return values
-
-
-def _take_word(options: list[tuple[str, int | None]], c: Cursor) -> Any:  # noqa: ANN401 -- its value, or None
-    here = c.matches[c.at]
-    for kind, value in options:
-        match = here.get(kind)
-        if match and value in {None, match.value}:
-            c.at = match.end
-            return match.value
-    return None
 
 
 def _call(rules: list[Callable[[Cursor], Any]], c: Cursor) -> Any:  # noqa: ANN401 -- what any of them returns

@@ -34,16 +34,19 @@ def sim() -> Iterator[Simulation]:
         yield opened
 
 
+def store(sim: Simulation, title: str, schedule: str = "every Monday at 18:00") -> str:
+    payload = {"text": "x"}
+    made = sim.app.create(
+        owner="ada", handler="remind", title=title, payload=payload, schedule=schedule, timezone="Europe/Berlin"
+    )
+    return made.id
+
+
 def draft(sim: Simulation, text: str, task: tuple[str, str] | None) -> tuple[DraftResult, str | None]:
     """Return a draft, and the id of the only task that there is."""
     stored = None
     if task is not None:
-        title, schedule = task
-        payload = {"text": "x"}
-        made = sim.app.create(
-            owner="ada", handler="remind", title=title, payload=payload, schedule=schedule, timezone="Europe/Berlin"
-        )
-        stored = made.id
+        stored = store(sim, *task)
     context = {"handler": "remind"}
     return sim.app.draft(text, timezone="Europe/Berlin", owner="ada", context=context), stored
 
@@ -110,6 +113,22 @@ CHANGES = [
     (STANDUP, "verzet de standup van morgen naar zaterdag om 10 uur", "06-10 09:15, 06-12 10:00, 06-14 09:15"),
     (STANDUP, "standup morgen eenmalig om 11 uur", "06-10 09:15, 06-11 11:00, 06-14 09:15"),
     (DRINKS, "verschiebe Friday drinks auf morgen um 19 Uhr", "06-11 19:00, 06-18 17:30"),
+    # Its title and words of time say how it is from now on.
+    (YOGA, "yoga should be every two weeks", "06-14 18:00, 06-16 18:00, 06-28 18:00"),
+    (YOGA, "yoga is on Tuesdays now", "06-15 18:00, 06-22 18:00"),
+    (YOGA, "yoga every Tuesday at 19:00", "06-15 19:00, 06-22 19:00"),
+    (YOGA, "every Tuesday yoga at 19:00", "06-15 19:00, 06-22 19:00"),
+    (YOGA, "the yoga takes place on Tuesdays", "06-15 18:00, 06-22 18:00"),
+    (YOGA, "yoga until July", "06-14 18:00, 06-16 18:00"),
+    (YOGA, "Yoga soll alle zwei Wochen sein", "06-14 18:00, 06-16 18:00, 06-28 18:00"),
+    (YOGA, "Yoga ist jetzt dienstags", "06-15 18:00, 06-22 18:00"),
+    (YOGA, "Yoga findet jetzt immer dienstags statt", "06-15 18:00, 06-22 18:00"),
+    (YOGA, "Yoga bis Juli", "06-14 18:00, 06-16 18:00"),
+    (YOGA, "yoga moet om de twee weken", "06-14 18:00, 06-16 18:00, 06-28 18:00"),
+    (YOGA, "yoga is nu op dinsdag", "06-15 18:00, 06-22 18:00"),
+    (BINS, "Müll rausbringen jeden Freitag um 20 Uhr", "06-11 20:00, 06-18 20:00"),
+    (REPORT, "the weekly report is on Mondays at 10:00", "06-14 10:00, 06-21 10:00"),
+    (DRINKS, "friday drinks every Thursday", "06-10 17:30, 06-17 17:30"),
 ]
 """A stored task, what is asked, and its next occurrences."""
 
@@ -165,6 +184,80 @@ def test_a_change_affects_what_it_names(sim: Simulation, task: tuple[str, str], 
 def test_what_changes_a_task_makes_none(sim: Simulation, task: tuple[str, str] | None, text: str) -> None:
     """Without the task, or if it is not clear how it changes, there is nothing to confirm."""
     assert draft(sim, text, task)[0].draft_token is None
+
+
+@try_each(
+    "titles, text, labels",
+    [
+        # Its title and one time: another one, or a change?
+        (["Call mum"], "call mum at 5pm", ["a new task", "Call mum"]),
+        (["Yoga"], "yoga next Monday at 20:00", ["a new task", "Yoga"]),
+        (["Yoga"], "morgen um 9 Uhr Yoga", ["eine neue Aufgabe", "Yoga"]),
+        (["Stretch"], "remind me to stretch every 3 hours", ["a new task", "Stretch"]),
+        # A title that begins with it.
+        (["Yoga"], "yoga class every Friday at 9:00", ["a new task", "Yoga"]),
+        (["Report"], "report the costs every Friday at 9:00", ["a new task", "Report"]),
+        (["Yoga"], "yoga really should be every Tuesday", ["a new task", "Yoga"]),
+        (["Yoga", "Yoga class"], "yoga class for kids every Friday at 9:00", ["a new task", "Yoga", "Yoga class"]),
+        # It begins with the title.
+        (["Yoga with Ann", "Yoga with Ben"], "yoga on Tuesdays", ["a new task", "Yoga with Ann", "Yoga with Ben"]),
+        (
+            ["Yoga with Ann", "Yoga with Ben"],
+            "yoga should be on Tuesdays",
+            ["a new task", "Yoga with Ann", "Yoga with Ben"],
+        ),
+        (["Zwemmen met Bo"], "zwemmen elke dinsdag om 19 uur", ["a new task", "Zwemmen met Bo"]),
+        # Which one, and no new one.
+        (["Yoga", "Yoga"], "yoga every Tuesday at 19:00", ["Yoga", "Yoga"]),
+        (["Yoga with Ann", "Yoga with Ben"], "yoga until July", ["Yoga with Ann", "Yoga with Ben"]),
+        (["Yoga"], "make yoga monthly", []),
+    ],
+    sim=open_sim,
+)
+def test_it_is_asked_whether_a_task_is_meant(sim: Simulation, titles: list[str], text: str, labels: list[str]) -> None:
+    """If a title is, or begins with, one of the owner's, or the other way round. Each answer settles it."""
+    for title in titles:
+        store(sim, title)
+
+    def ask(text: str, **more: str) -> DraftResult:
+        return sim.app.draft(text, timezone="Europe/Berlin", owner="ada", context={"handler": "remind", **more})
+
+    drafted = ask(text)
+    assert drafted.draft_token is None
+    (question,) = drafted.questions
+    assert sorted(each.label for each in question.answers) == sorted(labels)
+    for answer in question.answers:
+        again = ask(answer.text or text, **(answer.context or {}))
+        assert again.draft_token is not None, answer
+        assert again.task_id == (answer.context or {}).get("taskId")
+
+
+@try_each(
+    "text",
+    [
+        "buy yoga mat every Friday at 9:00",
+        "Yogamatte kaufen jeden Freitag um 9 Uhr",
+        '"Yoga" every Tuesday at 19:00',
+        "remind me to yoga with Ben every Friday at 9:00",
+        "pilates every Tuesday at 19:00",
+        "call the gym every Friday at 9:00",
+    ],
+    sim=open_sim,
+)
+def test_another_title_is_a_new_task(sim: Simulation, text: str) -> None:
+    """Nothing is asked about it."""
+    for title in ("Yoga", "Call mum"):
+        store(sim, title)
+    drafted = draft(sim, text, None)[0]
+    assert (drafted.decision, drafted.draft_token is None) == ("CREATION", False)
+
+
+@try_each("text", ["yoga every Tuesday at 19:00", "yoga class tomorrow at 9:00"], sim=open_sim)
+def test_an_ended_task_is_not_meant(sim: Simulation, text: str) -> None:
+    """Nor one that was deleted."""
+    for ended in (sim.app.cancel, sim.app.delete):
+        ended(store(sim, "Yoga"))
+    assert draft(sim, text, None)[0].decision == "CREATION"
 
 
 @try_each("task, text, description", WORK, sim=open_sim)

@@ -97,15 +97,15 @@ def test_several_things_change_at_once(
 
 
 def test_the_answers_to_a_question_keep_the_rest_of_the_sentence(draft: MakeDraft, tasks: dict[str, str]) -> None:
-    """Both halves, the delivery and the fields of the payload."""
-    drafted = draft("rename my report to Numbers and make it at 5 by push, topic: tax")
+    """The delivery and the fields of the payload."""
+    drafted = draft("make my report at 5 by push, topic: tax")
     answer = drafted.questions[0].answers[1]
     again = draft(answer.text or "", context=answer.context)
     assert again.task_id == tasks["sales"]
     assert again.draft_token is not None
     assert again.description == "every Monday at 17:00, Europe/Paris"
     changed = {name: value for name, value in (again.changes or {}).items() if name != "schedule"}
-    assert changed == {"title": "Numbers", "deliveryChannels": ["MOBILE"], "payload": {"topic": "tax"}}
+    assert changed == {"deliveryChannels": ["MOBILE"], "payload": {"topic": "tax"}}
 
 
 @pytest.mark.usefixtures("tasks")
@@ -118,6 +118,7 @@ def test_the_answers_to_a_question_keep_the_rest_of_the_sentence(draft: MakeDraf
         ("change the delivery of my report to pigeon", "deliveryChannels", "invalid"),
         ("set the category of my report to banana", "category", "invalid"),
         ("pause my report and move it to Tuesday", "text", "several"),
+        ("rename my report to Numbers and make it at 5", "text", "several"),
         ("rename my report to Write the sales report", "changes", "nothing"),
         ("send my report to Bob by e-mail", "schedule", "not-understood"),
         ("schick Report an Bob per E-Mail", "schedule", "not-understood"),

@@ -9,26 +9,25 @@ from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, Dra
 from cloudsched.drafts.deliveries import DeliveryPhrase, say_channel, take_delivery
 from cloudsched.drafts.listing import list_tasks
 from cloudsched.drafts.phrases import (
+    REMIND,
     Filled,
     asks_reminder,
     complete_payload,
     find_any_order,
     find_category,
-    is_reminder,
     may_name_time,
-    split_request,
     take_fields,
 )
 from cloudsched.drafts.request import Proposal, ask_when, to_missing_fields
 from cloudsched.drafts.requests import find_list, may_change
-from cloudsched.drafts.situation import Choice, Situation, choose_handler, list_named
-from cloudsched.drafts.update_reader import ask_if_new, ask_new, read_update, refuse_change, settle_order
+from cloudsched.drafts.situation import Choice, Situation, choose_handler, find_meant, list_begun
+from cloudsched.drafts.update_reader import ask_meant, ask_new, read_update, refuse_change, settle_order
 from cloudsched.drafts.value_ends import ask_ends, quote_value
-from cloudsched.language.messages import say
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
     from cloudsched.engine.handlers.registry import Handler
+    from cloudsched.language.changes import Order
 
 
 def read_text(situation: Situation) -> Proposal:
@@ -69,46 +68,51 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
     questions: tuple[DraftQuestion, ...] = (choice.question,) if choice.question else ()
 
     # A reminder whose time the grammar does not understand, or that names none.
-    if _needs_words(reading) and is_reminder(text) and not any(character.isdigit() for character in text):
-        title, when = split_request(filled.rest)
-        if when or may_name_time(title):
+    wanted = REMIND.fullmatch(filled.rest) if _needs_words(reading) else None
+    if wanted is not None and not any(character.isdigit() for character in text):
+        title = wanted["title"] or ""
+        if wanted["when"] or may_name_time(title):
             questions = (ask_when(situation.language), *questions)
         else:
             reading = situation.read_without_time()
         read = make_creation(situation, choice, filled, title, reading, questions, delivery)
         return replace(read, is_understood=False)
 
-    # A title that is an order itself, such as "cancel the report", may not be meant as one.
-    is_sure = title is None or f'"{title}"' in text or asks_reminder(text)
-    if title is not None and not is_sure and (order := find_any_order(title)) is not None:
-        if (settled := settle_order(situation, order)) is not None:
+    if title is not None and f'"{title}"' not in text:
+        # A title that is an order itself, such as "cancel the report", may not be meant as one.
+        order = None if asks_reminder(text) else find_any_order(title)
+        if order is not None and (settled := settle_order(situation, order)) is not None:
             return settled
-        if (unsure := ask_if_new(situation, order, title, reading)) and reading.kind == "schedule":
-            read = make_creation(situation, choice, filled, title, reading, (*unsure, *questions), delivery)
-            return replace(read, is_understood=False)
-
-    if title is not None and not is_sure and not questions and reading.schedule is not None:
-        questions = _ask_if_change(situation, text, title, reading)
+        if reading.kind != "refusal":
+            questions = (*_ask_if_change(situation, text, title, reading, order), *questions)
 
     if reading.kind == "refusal":
         missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not _needs_words(reading))
     if reading.kind == "question":
-        questions = (ask_schedule(situation, reading, title, delivery, filled, choice.handler), *questions)
+        questions = (ask_schedule(reading, title, delivery, filled, choice.handler), *questions)
     return make_creation(situation, choice, filled, title, reading, questions, delivery)
 
 
-def _ask_if_change(situation: Situation, text: str, title: str, reading: Reading) -> tuple[DraftQuestion, ...]:
+def _ask_if_change(
+    situation: Situation, text: str, title: str, reading: Reading, order: Order | None
+) -> tuple[DraftQuestion, ...]:
     """Return the question whether a task is a new one, if its words may ask something of one that there is.
 
-    They may if they have a verb such as "skip", or a task's title between words of time: "on Wednesday yoga only".
+    They may if its title is, or begins with, that of a task, or the other way round, or if they have a verb such as
+    "skip". "Remind me" asks for a new task, unless its title is that of another.
     """
+    is_new = asks_reminder(text)
+    if touched := list_begun(situation.tasks, title, wholly=is_new):
+        return (ask_meant(situation, text, touched, title, reading),)
+    if is_new:
+        return ()
+    live = find_meant(situation.tasks, "")
+    is_own = order is not None and order.is_own and bool(live)
+    touched = [] if order is None else find_meant(live, order.what)
     is_one_time = reading.schedule is not None and reading.schedule.is_one_time
-    if may_change(text, title, is_one_time=is_one_time):
-        return (ask_new(say("does it change one that you have"), title, reading),)
-    touched = list_named(situation.tasks, title) if may_name_time(title) else []
-    if touched and title.casefold() not in {each.title.casefold() for each in touched}:
-        return (ask_new(say("is it about {title!r}", title=touched[0].title), title, reading),)
+    if touched or is_own or may_change(title, is_one_time=is_one_time):
+        return (ask_new(touched, title, reading),)
     return ()
 
 
@@ -151,7 +155,6 @@ def _needs_words(reading: Reading) -> bool:
 
 
 def ask_schedule(
-    situation: Situation,
     reading: Reading,
     title: str | None,
     delivery: DeliveryPhrase,
@@ -166,12 +169,7 @@ def ask_schedule(
 
     answers = []
     for each in reading.readings:
-        text = each.description
-        if title:
-            text = f"{title} {each.description}"
-            again = situation.read(text)
-            if (again.schedule, again.title) != (each.schedule, title):
-                text = f'"{title}" {each.description}'
+        text = f'"{title}" {each.description}' if title else each.description
         answers.append(
             DraftAnswer(label=each.label, description=each.description, text=f"{text}{more}", context=context)
         )

@@ -326,7 +326,7 @@ def _to_creation(situation: Situation, answer: Translation, own: Proposal) -> Pr
         else:
             by = DeliveryPhrase(channels, "")
             asked = _doubt(situation, reading)
-            questions.append(ask_schedule(situation, asked, title or None, by, filled, choice.handler))
+            questions.append(ask_schedule(asked, title or None, by, filled, choice.handler))
 
     does = choice.handler.draft if choice.handler is not None else None
     return Proposal(

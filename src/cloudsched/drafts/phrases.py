@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.responses.api_responses import MissingField
-from cloudsched.drafts.deliveries import QUOTED, find_deliveries
+from cloudsched.drafts.deliveries import QUOTED, find_deliveries, read_requests
 from cloudsched.drafts.value_ends import OpenValue, find_ends, has_schedule
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.errors import InvalidInput
 from cloudsched.language.changes import Order, find_open_time, find_order
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.languages import LANGUAGES
-from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
+from cloudsched.language.lexicon import classify, tokenise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from cloudsched.engine.handlers.registry import Handler
 
@@ -37,9 +37,10 @@ _STOPWORDS: Final = frozenset(
     those to up with sends send makes make your job
     """.split()  # noqa: SIM905 -- easier to read
 )
-_REMIND: Final = re.compile(r"^(?:please\s+)?remind\s+me\b", re.IGNORECASE)
-_ABOUT: Final = re.compile(r"(?:^|\s)(?:to|about|of|that)\s+", re.IGNORECASE)
-"""The words before the subject of a reminder."""
+REMIND: Final = re.compile(
+    r"(?:please\s+)?remind\s+me\b\s*(?P<when>.*?)\s*(?:\b(?:to|about|of|that)\s+(?P<title>.+))?", re.IGNORECASE
+)
+"""A reminder: the words of time, even if they are not understood, and the subject. "Remind me after lunch to eat"."""
 
 
 def find_category(text: str) -> Category:
@@ -50,28 +51,17 @@ def find_category(text: str) -> Category:
     return Category.OTHERS
 
 
-def is_reminder(text: str) -> bool:
-    """Return whether a text asks for a reminder from the start, even if it names no time."""
-    return _REMIND.match(text) is not None
-
-
 def find_any_order(text: str) -> Order | None:
     """Return the order to do something to an existing task, in any language that is read: "Lösche meine Erinnerung".
 
     In English, changes of a task are read before. Any other order to change the user's own things is other work.
     """
     orders = list[Order]()
-    for c in _read_in_each(text):
+    for c in read_requests(text):
         if (order := find_order(text, c)) is not None:
-            is_work = c.language is ENGLISH and order.verb == "change"
+            is_work = c.language.code == "en" and order.verb == "change"
             orders.append(order._replace(is_own=order.is_own and not is_work))
     return max(orders, key=lambda order: (order.is_task, order.is_timing), default=None)
-
-
-def _read_in_each(text: str) -> Iterator[Cursor]:
-    for language in LANGUAGES.values():
-        tokens = tokenise(text, language)
-        yield Cursor(tokens, classify(tokens, language), language)
 
 
 _TIMES: Final = frozenset(
@@ -88,69 +78,50 @@ def may_name_time(text: str) -> bool:
     """Return whether a word of a text may name a time or a frequency, understood or not."""
     tokens = tokenise(text, ENGLISH)
     is_open = find_open_time(tokens, classify(tokens, ENGLISH)) is not None
-    return (
-        is_open
-        or any(character.isdigit() for character in text)
-        or any(_TIMES & matches.keys() for c in _read_in_each(text) for matches in c.matches)
-    )
+    return is_open or any(_TIMES & matches.keys() for c in read_requests(text) for matches in c.matches)
 
 
 def asks_reminder(text: str) -> bool:
     """Return whether a text begins with "remind me" in one of the languages, so that the subject follows."""
-    for c in _read_in_each(text):
+    for c in read_requests(text):
         c.skip("polite", "intro", "wish", "comma")
         if c.sees("remind"):
             return True
     return False
 
 
-class Wanted(NamedTuple):
-    """The subject of a reminder, and the words of time before it, if there are any: "after lunch"."""
-
-    title: str
-    when: str
-
-
-def split_request(text: str) -> Wanted:
-    """Split "remind me after lunch to call Anna". The words before "to" are the time, even if it is not understood."""
-    rest = _REMIND.sub("", text).strip()
-    found = _ABOUT.search(rest)
-    if found is None or not rest[found.end() :].strip():
-        tokens = tokenise(rest, ENGLISH)
-        is_when = all(matches and not is_plain(matches) for matches in classify(tokens, ENGLISH))
-        return Wanted("", rest) if is_when else Wanted(rest, "")  # "remind me later"
-    tokens = tokenise(rest[: found.start()], ENGLISH)
-    says = any(not matches.keys() & {"polite", "also", "comma"} for matches in classify(tokens, ENGLISH))
-    return Wanted(rest[found.end() :].strip(), rest[: found.start()].strip() if says else "")
-
-
 def content_words(text: str) -> set[str]:
     """Return the meaningful words of a text, in lower case and without a plural's s."""
-    words = re.findall(r"[^\W_]+", text.casefold())
-    return {word[:-1] if len(word) > 3 and word.endswith("s") else word for word in words if word not in _STOPWORDS}  # noqa: PLR2004
+    return {to_singular(word) for word in re.findall(r"[^\W_]+", text.casefold()) if word not in _STOPWORDS}
+
+
+def to_singular(word: str) -> str:
+    """Return a word without a plural's s."""
+    return word[:-1] if len(word) > 3 and word.endswith("s") else word  # noqa: PLR2004 - "bus"
 
 
 def count_shared(wanted: Iterable[str], words: set[str]) -> int:
     """Return the number of words that are among others, or begin like one of them: remind and reminder."""
-    return sum(1 for word in wanted if word in words or any(_are_related(word, each) for each in words))
-
-
-def _are_related(one: str, other: str) -> bool:
-    short, long = sorted((one, other), key=len)
-    return len(short) > 4 and long.startswith(short)  # noqa: PLR2004 - shorter beginnings are shared by chance
+    pairs = [(word, [sorted((word, each), key=len) for each in words]) for word in wanted]
+    # Shorter beginnings are shared by chance.
+    return sum(
+        word in words or any(len(short) > 4 and long.startswith(short) for short, long in both)  # noqa: PLR2004
+        for word, both in pairs
+    )
 
 
 _QUOTED_VALUE: Final = re.compile(QUOTED)
 
 
-def _join_words(kind: str, value: int = 1) -> str:
+def join_words(kind: str, value: int = 1) -> str:
     """Return a pattern of the words of a class, in all languages."""
-    return "|".join(each.requests[kind][value] for each in LANGUAGES.values() if kind in each.requests)
+    rows = [each.with_requests.words.get(kind, {}) for each in LANGUAGES.values()]
+    return "|".join(each[value] for each in rows if each)
 
 
 _LEAD: Final = (
     r"(?:\s*[,;])?\s*"
-    rf"(?:\b(?:{_join_words('label-lead')})\s+)?(?:\b(?:{_join_words('label-lead', 2)})\s+)?"
+    rf"(?:\b(?:{join_words('label-lead')})\s+)?(?:\b(?:{join_words('label-lead', 2)})\s+)?"
 )
 _TEXT_FIELDS: Final = (
     *("text", "message", "what", "topic", "subject", "task", "title", "question", "query", "prompt", "body"),
@@ -206,7 +177,7 @@ def _find_labels(handler: Handler, text: str) -> list[re.Match[str]]:
     names = [r"[\s_-]?".join(map(re.escape, _split(name))) for name in list_payload_fields(handler)]
     if not names:
         return []
-    label = rf"{_LEAD}\b(?P<label>{'|'.join(names)})\s*(?:[:=]|\b(?:{_join_words('label-is')})\b)\s*(?=[^\s,;])"
+    label = rf"{_LEAD}\b(?P<label>{'|'.join(names)})\s*(?:[:=]|\b(?:{join_words('label-is')})\b)\s*(?=[^\s,;])"
     first: dict[str, re.Match[str]] = {}
     for found in re.finditer(rf"{QUOTED}|{label}", text, re.IGNORECASE):
         if found["label"]:

@@ -11,6 +11,7 @@ from enum import IntEnum
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cloudsched.drafts.phrases import content_words, to_singular
 from cloudsched.drafts.situation import find_meant, is_named
 from cloudsched.language.languages import LANGUAGES, guess_language
 from cloudsched.language.lexicon import HARMLESS, Token, classify, is_plain, tokenise
@@ -42,6 +43,8 @@ class Intent(IntEnum):
     MOVE = 13
     """Change when it runs, to a day or a time."""
     RENAME = 14
+    RESTATE = 15
+    """No verb asks for it: the words besides the task say when it runs."""
 
 
 OPERATIONS: Final[dict[Intent, DraftOperation]] = {
@@ -73,30 +76,26 @@ class TaskRequest(NamedTuple):
     is_whole: bool
 
 
-def may_change(text: str, title: str, *, is_one_time: bool) -> bool:
-    """Return whether a text that names no stored task may still ask something of one, and so makes none unasked.
+def may_change(title: str, *, is_one_time: bool) -> bool:
+    """Return whether a title that names no stored task may still ask something of one, and so makes none unasked.
 
     A verb such as "skip" asks it if the time is a single one, and "move" does if a time follows: "move yoga to Friday".
     """
     for language in LANGUAGES.values():
-        said, named = _Said(text, language), _Said(title, language)
-        verb = said.find_verb()
+        said = _Said(title, language)
+        asked = said.find_words(set())
+        verb = asked.intent if asked.has_verb else None
         if is_one_time and verb in {*OPERATIONS, Intent.SKIP, Intent.POSTPONE, Intent.ADVANCE} - _WORK:
             return True
-        ends = {kind for each in named.matches for kind, match in each.items() if match.end == len(named.tokens)}
+        ends = {kind for each in said.matches for kind, match in each.items() if match.end == len(said.tokens)}
         if (verb is Intent.MOVE and "joint" in ends) or _MARKS & ends:
             return True
     return False
 
 
-def may_request(text: str) -> bool:
-    """Return whether a text has a verb or a mark of a request, whatever it is about."""
-    return len(text) <= MAX_LENGTH and any(_Said(text, language).has_request for language in LANGUAGES.values())
-
-
 def find_requests(text: str, tasks: Sequence[Task]) -> Iterator[TaskRequest]:
     """Yield what a text may ask of a stored task, in each language, the most likely first."""
-    for language in _list_languages(text):
+    for language in _list_languages(text) if tasks and len(text) <= MAX_LENGTH else ():
         said = _Said(text, language)
         yield from said.find(tasks)
 
@@ -120,9 +119,8 @@ def find_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> ListReques
         at = said.skip_padding()
         if at >= len(said.tokens):
             continue
-        head, rest = said.matches[at], said.matches[at + 1 :]
-        kinds = {kind for each in rest for kind in each}
-        names_tasks = bool((_NOUNS | {"agenda"}) & kinds) or "agenda" in head
+        head = said.matches[at]
+        names_tasks = any((_NOUNS | {"agenda"}) & each.keys() for each in said.matches[at:])
         if "question-word" in head:
             named = tuple(task for task in load_tasks() if _find_title(said, task) is not None)
             if named or names_tasks or text.rstrip().endswith("?") or said.asks_for_time:
@@ -185,10 +183,7 @@ class _Said:
         def replace(found: re.Match[str]) -> str:
             nonlocal is_owned
             kinds = {kind for _, kind, _ in self.language.entries.get(found["base"].lower(), ())}
-            before = text[: found.start()].split()[-1:]
-            is_next = any(
-                kind == "next" for word in before for _, kind, _ in self.language.entries.get(word.lower(), ())
-            )
+            is_next = text[: found.start()].lower().endswith("next ")
             is_day = bool(kinds & {"weekday", "relday", "tonight", "month", "unit"})
             is_word = found[0].lower() in self.language.entries  # "Mondays", "morgens"
             if not is_day or not (found["mark"] or is_next or not is_word):
@@ -199,15 +194,9 @@ class _Said:
         return _POSSESSIVE.sub(replace, text), is_owned
 
     @property
-    def has_request(self) -> bool:
-        """Return whether some words may ask something of a task."""
+    def _has_request(self) -> bool:
         says_no = any("verb" in kinds and kinds["verb"].value == Intent.SKIP for kinds in self.matches)
-        return says_no or self._find_words(set()).intent is not None
-
-    def find_verb(self) -> Intent | None:
-        """Return what a verb asks for, at the head or the end, or of two parts."""
-        asked = self._find_words(set())
-        return asked.intent if asked.has_verb else None
+        return says_no or self.find_words(set()).intent is not None
 
     def skip_padding(self) -> int:
         """Return the first token that is not only polite."""
@@ -225,14 +214,15 @@ class _Said:
         spans = sorted({span for span, _ in titled}, key=lambda span: span[0] - span[1])
         for span in spans:
             own = [task for each, task in titled if each == span]
-            yield from self._find_about(span, find_meant(own, "") or own)
+            yield from self._find_about(span, find_meant(own, "") or own, is_named=True)
 
         for span in self._list_runs():
             words = self._slice(*span)
             meant = [task for task in find_meant(tasks, words) if is_named(task, words)]
+            is_known = bool(meant and content_words(words))
             if self._is_general(span):
                 meant = meant or find_meant(tasks, "")
-            yield from self._find_about(span, meant)
+            yield from self._find_about(span, meant, is_named=is_known)
 
     def _slice(self, begin: int, end: int) -> str:
         words = [
@@ -249,7 +239,7 @@ class _Said:
 
     def _list_runs(self) -> Iterator[tuple[int, int]]:
         """Yield the places of words that may name a task: those that are in no schedule, or "it"."""
-        used = self._find_words(set()).used
+        used = self.find_words(set()).used
         begin: int | None = None
         runs = list[tuple[int, int]]()
         for at in range(len(self.tokens) + 1):
@@ -272,16 +262,20 @@ class _Said:
                 plain -= set(range(at, max(match.end for kind, match in own.items() if not is_plain({kind: match}))))
         return plain
 
-    def _find_about(self, span: tuple[int, int], tasks: Sequence[Task]) -> Iterator[TaskRequest]:
-        if not tasks:
-            return
+    def _find_about(self, span: tuple[int, int], tasks: Sequence[Task], *, is_named: bool) -> Iterator[TaskRequest]:
         named = set(range(*self._widen(*span)))
-        asked = self._find_words(named)
-        if asked.intent is None:
-            return
+        asked = self.find_words(named)
         named |= {at for at, kinds in enumerate(self.matches) if "own" in kinds and kinds["own"].value == 1}
         rest = [at for at in range(len(self.tokens)) if at not in asked.used and at not in named]
         is_about_tasks = self._plain.isdisjoint(rest)
+        kinds = {kind for at in rest for kind in self.matches[at]}
+        is_time = is_about_tasks and kinds - {"start", "edge"} and kinds.isdisjoint({"remind", "quote"})
+        if asked.intent is None and is_named and is_time and not self._plain.isdisjoint(named):
+            asked, tasks = asked._replace(intent=Intent.RESTATE), find_meant(tasks, "")
+        elif not self._has_request:
+            return
+        if asked.intent is None or not tasks:
+            return
         is_whole = not asked.is_once and not asked.has_marks and all("comma" in self.matches[at] for at in rest)
         left, right = ([at for at in rest if at < span[0]], [at for at in rest if at >= span[1]])
         if asked.intent is Intent.MOVE and not left:
@@ -302,18 +296,15 @@ class _Said:
         at = begin
         while at and _TARGET & self.matches[at - 1].keys() and "weekday" not in self.matches[at - 1]:
             at -= 1
-        links = [place for place in range(max(begin - 3, 0), begin) if self._ends(place, (at, begin), "link")]
-        first = min([*links, at])
-        while (after := self._skip_dash(end)) < len(self.tokens) and _NOUNS & self.matches[after].keys():
-            end = after + 1
+        links = [(place, self.matches[place].get("link")) for place in range(max(begin - 3, 0), begin)]
+        first = min([at, *(place for place, link in links if link is not None and link.end in {at, begin})])
+        while end < len(self.tokens) and {*_NOUNS, "dash"} & self.matches[end].keys():
+            end += 1  # "Zahnarzt-Erinnerung"
         while (
             end < len(self.tokens) and "copula" in self.matches[end] and not {"at", "mark"} & self.matches[end].keys()
         ):
             end = self.matches[end]["copula"].end
         return first, end
-
-    def _skip_dash(self, at: int) -> int:
-        return at + (at < len(self.tokens) and "dash" in self.matches[at])  # "Zahnarzt-Erinnerung"
 
     @property
     def asks_for_time(self) -> bool:
@@ -334,10 +325,8 @@ class _Said:
                 times.append(self.text[self.tokens[run[0]].start : self.tokens[run[-1]].end])
         return tuple(times)
 
-    def _ends(self, at: int, ends: Sequence[int], kind: str) -> bool:
-        return kind in self.matches[at] and self.matches[at][kind].end in ends
-
-    def _find_words(self, named: set[int]) -> _Asked:
+    def find_words(self, named: set[int]) -> _Asked:
+        """Return what the words outside a name ask for."""
         free = [at for at in range(len(self.tokens)) if at not in named]
         used = {at for at in free if "stop" in self.matches[at]}
         for kind in ("padding", "lasting", "once"):
@@ -346,7 +335,8 @@ class _Said:
         is_once, is_lasting = (any(kind in self.matches[at] for at in free) for kind in ("once", "lasting"))
 
         before = [at for at in left if at < min(named, default=0)][-1:]
-        verb = self._find_separable(left) or self._find_verb(left, before)
+        copulas = [at for at in named if "copula" in self.matches[at]]  # "soll … sein"
+        verb = self._find_separable(sorted([*left, *copulas])) or self._find_verb(left, before)
         intent = Intent.CHANGE if is_once or is_lasting or self.is_owned else None
         if verb is not None:
             intent = verb[0]
@@ -386,17 +376,16 @@ class _Said:
     def _find_separable(self, free: Sequence[int]) -> tuple[Intent, set[int]] | None:
         """Return the verb of two parts, such as "put … on hold" and "sag … ab", the longest first."""
         found = list[tuple[int, Intent, set[int]]]()
-        words = {at: self.tokens[at].text for at in free}
+        words = [self.tokens[at].text for at in free]
         for value, texts in self.language.requests["separable"].items():
             for first, last in (each.split(" … ") for each in texts.split("|")):
-                begins = [at for at in free if words[at] == first]
                 parts = last.split()
-                ends = [at for at in free if [words.get(at + more) for more in range(len(parts))] == parts]
+                size = len(parts)
+                begin = words.index(first) if first in words else len(words)
+                ends = [at for at in range(begin + 1, len(words)) if words[at : at + size] == parts]
                 shifts = Intent(value) in {Intent.POSTPONE, Intent.ADVANCE}  # "push it back an hour"
-                is_last = bool(ends) and ends[-1] + len(parts) == free[-1] + 1
-                if begins and ends and begins[0] < ends[-1] and (is_last or shifts or len(parts) > 1):
-                    used = {begins[0], *range(ends[-1], ends[-1] + len(parts))}
-                    found.append((len(parts), Intent(value), used))
+                if ends and (ends[-1] + size == len(words) or shifts or size > 1):
+                    found.append((size, Intent(value), {free[begin], *free[ends[-1] : ends[-1] + size]}))
         best = max(found, key=lambda each: each[0], default=None)
         return None if best is None else best[1:]
 
@@ -419,7 +408,7 @@ class _Phrases:
         for before, at in pairwise([-2, *places]):
             gap = text[tokens[before].end : tokens[at].start] if at == before + 1 else " "
             parts += f"{gap}{text[tokens[at].start : tokens[at].end]}"
-        return parts.strip(" ,")
+        return parts.strip(" ,;:-–—")  # noqa: RUF001 - what people type
 
     def _strip(self, places: Sequence[int]) -> str:
         """Return words without the "to" at their head."""
@@ -453,6 +442,9 @@ class _Phrases:
             case Intent.CHANGE | Intent.MOVE:
                 yield from self._change()
                 yield f"{self._to or rest} {self._say('shift')}"
+            case Intent.RESTATE:
+                yield rest
+                yield f"{self._say('relocate')} {self._say_next()} {self._say('joint')} {rest}"
             case _:
                 return
 
@@ -488,8 +480,7 @@ def _find_title(said: _Said, task: Task) -> tuple[int, int] | None:
 
 
 def _plain(token: Token) -> str:
-    word = token.text.casefold().removesuffix("'s")
-    return word[:-1] if len(word) > 3 and word.endswith("s") else word  # noqa: PLR2004 - as in `content_words`
+    return to_singular(token.text.casefold().removesuffix("'s"))
 
 
 def _is_article(said: _Said, token: Token) -> bool:

@@ -16,7 +16,7 @@ from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.responses.api_responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.drafts.phrases import content_words, count_shared, find_category
+from cloudsched.drafts.phrases import content_words, count_shared, find_category, join_words, to_singular
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.languages import LANGUAGES, guess_language
@@ -161,14 +161,14 @@ class Situation:
             default_calendar=self.default_calendar,
         )
 
-    def read_without_time(self, title: str | None = None) -> Reading:
+    def read_without_time(self) -> Reading:
         """Return the reading of words without a time: soon enough for a reminder, late enough to confirm it."""
         full_second = self.now + timedelta(microseconds=-self.now.microsecond % 1_000_000)
         at = full_second + self.default_lead  # never sooner, since that may be the least lead
         schedule = Schedule.once(at, timezone=self.request.timezone)
         lead = say_length(self.default_lead)
         note = tell(self.language, "No time was given, so it runs in {lead}.", lead=lead)
-        return Reading("schedule", schedule, title, (note,))
+        return Reading("schedule", schedule, None, (note,))
 
     def find_handler(self, name: str) -> Handler | None:
         """Return a handler that is open for drafts."""
@@ -216,23 +216,25 @@ def is_named(task: Task, what: str) -> bool:
     return count_shared(wanted, own) == len(wanted)
 
 
-def list_named(tasks: Sequence[Task], what: str, *, wholly: bool = True) -> list[Task]:
-    """Return the live tasks whose titles share a word with `what`. If `wholly`, a lexicon has all other words.
+_SMALL: Final = re.compile(rf"\b(?:{join_words('article')}|{join_words('own')})\b|\s(?:{join_words('copula')})\b.*")
 
-    Words of the lexicons, such as "my", "reminder" and "monday", do not identify a task.
+
+def list_begun(tasks: Sequence[Task], title: str, *, wholly: bool = False) -> list[Task]:
+    """Return the live tasks with a title, or with one that begins with it, or with which it begins.
+
+    Those with the title itself come alone, and if `wholly`, no others come. Articles and what follows a copula do not
+    count: "the yoga should be".
     """
-    words = content_words(what)
-    found = []
-    for task in tasks:
-        own = {word for word in words if count_shared([word], content_words(task.title))}
-        is_live = task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}
-        if own and is_live and (not wholly or all(_is_known(word) for word in words - own)):
-            found.append(task)
-    return found
+    said = _list_title(title)
+    live = [(task, _list_title(task.title)) for task in find_meant(tasks, "")]
+    same = [task for task, own in live if own == said]
+    if same or wholly or not said:
+        return same
+    return [task for task, own in live if own and all(one == each for one, each in zip(own, said, strict=False))]
 
 
-def _is_known(word: str) -> bool:
-    return any(word in language.entries for language in LANGUAGES.values())
+def _list_title(title: str) -> list[str]:
+    return [to_singular(word) for word in re.findall(r"[^\W_]+", _SMALL.sub("", title.casefold()))]
 
 
 def ask_which(tasks: Sequence[Task], language: str) -> DraftQuestion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,11 +23,11 @@ from cloudsched.drafts.phrases import (
     split_fields,
     take_fields,
 )
-from cloudsched.drafts.request import Proposal, to_missing_fields
-from cloudsched.drafts.requests import OPERATIONS, Intent, find_requests, may_request
-from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_named, list_named
+from cloudsched.drafts.request import Proposal, ask_when, to_missing_fields
+from cloudsched.drafts.requests import OPERATIONS, Intent, TaskRequest, find_requests
+from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_named, list_begun
 from cloudsched.drafts.value_ends import ask_ends, quote_value
-from cloudsched.drafts.wishes import Wish, find_own_wishes, find_wishes, split_wishes
+from cloudsched.drafts.wishes import Wish, find_wishes, split_wishes
 from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.messages import load_messages, say, tell, translate
 from cloudsched.language.result import UNREAD, Reading
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.responses.api_responses import DraftOperation
     from cloudsched.engine.handlers.registry import Handler
     from cloudsched.language.changes import Order
-    from cloudsched.language.messages import Said
 
+_WHEN: Final = {Intent.CHANGE, Intent.MOVE, Intent.RESTATE}
+"""What changes when a task runs. If it is not understood, that is asked."""
 _NEEDED: Final = {"pause": TaskStatus.ACTIVE, "trigger": TaskStatus.ACTIVE, "resume": TaskStatus.PAUSED}
 """The status of the tasks that an operation can change, where it depends on that."""
 
@@ -59,7 +61,11 @@ def change_field(task: Task, handler: Handler | None, name: str, value: str) -> 
     if known in {"title", "description", "purpose"}:
         return Changes({} if getattr(task, known) == value else {known: value})
     if known == "category":
-        return _change_category(task, value)
+        category = find_category(value)
+        if category is Category.OTHERS:
+            reason = f"{value!r} is none of {', '.join(each.value for each in Category)}."
+            return Changes({}, (MissingField(field="category", code="invalid", reason=reason),))
+        return Changes({} if task.category == category else {"category": category.value})
     if known == "delivery":
         channels = take_delivery(f"per {value}").channels
         if channels:
@@ -126,14 +132,6 @@ def refuse_field(task: Task, handler: Handler | None, name: str) -> MissingField
     return MissingField(field=name, code="no-such-field", reason=reason)
 
 
-def _change_category(task: Task, value: str) -> Changes:
-    category = next((each for each in Category if each.value == value.strip().upper()), None)
-    if category is None and (category := find_category(value)) is Category.OTHERS:
-        reason = f"{value!r} is none of {', '.join(each.value for each in Category)}."
-        return Changes({}, (MissingField(field="category", code="invalid", reason=reason),))
-    return Changes({} if task.category == category else {"category": category.value})
-
-
 _COMPARED: Final = 50
 """The number of the next occurrences that are compared."""
 _MOST_TRIED: Final = 20
@@ -152,46 +150,30 @@ def _read_both(situation: Situation, text: str) -> Proposal | None:
     first = read_update(situation, parts[0])
     if first is None or first.task is None:
         return first
-    task = _apply_proposal(first.task, first)
+    task, changed = first.task, first.changes
+    changed_task = {
+        "schedule": first.schedule or task.schedule,
+        "payload": changed.get("payload", task.payload),
+        "delivery_channels": tuple(map(DeliveryChannel, changed.get("deliveryChannels", task.delivery_channels))),
+    }
+    task = task.model_copy(update=changed_task)
     second = _read_one(replace(situation, load_tasks=lambda: [task]), parts[1])
     if second is None or second.task is None:
         return None
-    if Decision.OPERATION in {first.decision, second.decision}:
+    decisions = {first.decision, second.decision}
+    if Decision.OPERATION in decisions or first.questions or second.questions:
         reason = tell(situation.language, "It asks for several things. Say one, then the other.")
         missing = MissingField(field="text", code="several", reason=reason)
         return Proposal(decision=Decision.REFUSAL, missing=(missing,))
-    asked = [_reword(each, after=f" and {parts[1]}") for each in first.questions]
-    asked += [_reword(each, f"{parts[0]} and ") for each in second.questions]
     return replace(
         second,
         task=first.task,
-        decision=Decision.REFUSAL if Decision.REFUSAL in {first.decision, second.decision} else Decision.UPDATE,
+        decision=Decision.REFUSAL if Decision.REFUSAL in decisions else Decision.UPDATE,
         schedule=second.schedule or first.schedule,
         changes={**first.changes, **second.changes},
         assumptions=(*first.assumptions, *second.assumptions),
-        questions=tuple(asked),
         missing=(*first.missing, *second.missing),
     )
-
-
-def _apply_proposal(task: Task, update: Proposal) -> Task:
-    channels = update.changes.get("deliveryChannels", task.delivery_channels)
-    return task.model_copy(
-        update={
-            "schedule": update.schedule or task.schedule,
-            "payload": update.changes.get("payload", task.payload),
-            "delivery_channels": tuple(DeliveryChannel(each) for each in channels),
-        }
-    )
-
-
-def _reword(question: DraftQuestion, before: str = "", after: str = "") -> DraftQuestion:
-    """Return a question whose answers include the other half of the text."""
-    answers = tuple(
-        each if each.text is None else each.model_copy(update={"text": f"{before}{each.text}{after}"})
-        for each in question.answers
-    )
-    return question.model_copy(update={"answers": answers})
 
 
 def _read_one(situation: Situation, text: str) -> Proposal | None:
@@ -200,13 +182,10 @@ def _read_one(situation: Situation, text: str) -> Proposal | None:
             return update
     if (update := _read_request(situation, text)) is not None:
         return update
-    for wish in find_own_wishes(text):
-        if (update := _read_wish(situation, wish)) is not None:
-            return update
     if situation.request.context.get("taskId") is not None and situation.tasks:
         delivery = take_delivery(text)
         task, wish = situation.tasks[0], Wish("", delivery.rest, channels=delivery.channels)
-        return _apply(situation, task, wish) or _apply(situation, task, Wish("", text))
+        return _apply(situation, task, wish)
     return None
 
 
@@ -214,28 +193,55 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
     """Return what a text asks of a stored task. None if it asks for nothing, or has words that nothing explains."""
     delivery = take_delivery(text)
     asked, fields = split_fields(situation.handlers, delivery.rest)
-    if asks_reminder(text) or not may_request(asked):
+    if asks_reminder(text):
         return None
     refused: Proposal | None = None
     for request in find_requests(asked, situation.tasks):
-        explained: Proposal | None = None
+        if request.intent is Intent.RESTATE and _may_be_new(situation, asked, request):
+            continue
         operation = OPERATIONS.get(request.intent)
-        for phrase in request.phrases:
-            wish = Wish("", f"{phrase}{fields}", channels=delivery.channels)
-            update = _try_wish(situation, request.tasks, wish)
-            if update is not None and _ends_repeating(update):
-                continue  # "tomorrow's at 11" is one of them, and ends none
-            if operation is not None and update is not None and _leaves_out_none(update, situation.now):
-                continue  # "pause it at 5" is no run of it
-            if update is not None and update.decision is not Decision.REFUSAL:
-                return update
-            explained = explained or update
+        update = _try_phrases(situation, request, fields, delivery.channels)
+        if update is not None and update.decision is not Decision.REFUSAL:
+            return update
         if operation is not None and request.is_whole and not delivery.channels and not fields:
             return operate(situation, operation, request.tasks)
-        if operation is not None or explained is None:
-            explained = refuse_intent(situation, request.intent, request.tasks) if request.is_about_tasks else None
-        refused = refused or explained
+        if operation is not None or update is None:
+            update = refuse_intent(situation, request.intent, request.tasks) if request.is_about_tasks else None
+        refused = refused or update
     return refused
+
+
+def _try_phrases(
+    situation: Situation, request: TaskRequest, fields: str, channels: tuple[DeliveryChannel, ...]
+) -> Proposal | None:
+    """Return the change by the first phrase that is understood, or the first refusal."""
+    refused: Proposal | None = None
+    for phrase in request.phrases:
+        update = _try_wish(situation, request.tasks, Wish("", f"{phrase}{fields}", channels=channels))
+        if update is None or _ends_repeating(update):
+            continue  # "tomorrow's at 11" is one of them, and ends none
+        if request.intent in OPERATIONS and _leaves_out_none(update, situation.now):
+            continue  # "pause it at 5" is no run of it
+        if update.decision is not Decision.REFUSAL:
+            if request.intent is Intent.RESTATE:
+                note = "It changes a task that you have. If it is a new one, put its title in quotes."
+                update = replace(update, assumptions=(*update.assumptions, tell(situation.language, note)))
+            return update
+        refused = refused or update
+    return refused
+
+
+def _may_be_new(situation: Situation, text: str, request: TaskRequest) -> bool:
+    """Return whether a text that has a task and a time alone may ask for another task.
+
+    "Yoga every Tuesday" beside a task of that title does not; "Yoga tomorrow at 9:00" may be one run more.
+    """
+    if situation.request.context.get("taskId") is not None:
+        return False
+    reading = situation.read(text)
+    schedules = [reading.schedule, *(each.schedule for each in reading.readings)]
+    is_other = not list_begun(request.tasks, reading.title or "", wholly=True)
+    return any(each is not None and (is_other or each.is_one_time) for each in schedules)
 
 
 def _ends_repeating(update: Proposal) -> bool:
@@ -276,7 +282,7 @@ def operate(situation: Situation, operation: DraftOperation, tasks: Sequence[Tas
 def refuse_change(situation: Situation, text: str) -> Proposal | None:
     """Return the reason why a draft cannot make a change. None if the text asks for no such change."""
     for wish in find_wishes(text):
-        meant = find_meant(situation.tasks, wish.what) if wish.field else []
+        meant = find_meant(situation.tasks, wish.what) if wish.field and wish.what != "it" else []
         if len(meant) == 1:
             missing = refuse_field(meant[0], situation.find_handler(meant[0].handler), wish.field)
             return Proposal(decision=Decision.REFUSAL, task=meant[0], missing=(missing,))
@@ -289,14 +295,16 @@ def settle_order(situation: Situation, order: Order) -> Proposal | None:
 
     "Delete the old logs every day" is work to do, unless one of the tasks has that name.
     """
-    named = list_named(situation.tasks, order.what)
+    named = list_begun(situation.tasks, order.what, wholly=True)
+    if order.is_task:
+        named = named or find_meant(find_meant(situation.tasks, ""), order.what)
     if not named and not order.is_task and not order.is_timing:
         return None
     return refuse_intent(situation, Intent.CHANGE if order.verb == "change" else Intent[order.verb.upper()], named)
 
 
 def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -> Proposal:
-    """Return the refusal of a change that is not understood. For an operation, it is a question if it has a task.
+    """Return the refusal of a change that is not understood. It is a question if it says which task, and that it moves.
 
     An operation is done at once and to the whole task, so a time beside it, such as an end of a pause, is not dropped.
     """
@@ -304,64 +312,59 @@ def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -
     language = situation.language
     operation = OPERATIONS.get(intent)
     if operation is not None and tasks:
-        return Proposal(decision=Decision.OPERATION, questions=(_ask_operation(situation, operation, tasks),))
+        question = tell(
+            language,
+            f"The draft can only {operation} the whole task, as soon as you confirm it, and not until or at another "
+            "time. Is that meant?",
+        )
+        answers = tuple(
+            each.model_copy(update={"label": f"{operation} {each.label!r}", "text": f"{operation} it"})
+            for each in ask_which(tasks, language).answers
+        )
+        asked = (DraftQuestion(field="text", question=question, answers=answers),)
+        return Proposal(decision=Decision.OPERATION, questions=asked)
     if operation is not None:
         reason = tell(language, f"This seems to {operation} a task, and none of them is named. Say its title.")
         missing = MissingField(field="taskId", code="no-task", reason=reason)
         return Proposal(decision=Decision.REFUSAL, missing=(missing,))
+    if task is not None and intent in _WHEN:
+        asked = (ask_when(language),)
+        return Proposal(decision=Decision.UPDATE, task=task, questions=asked, is_understood=False)
     reason = tell(
         language,
-        "This seems to change {which}, and how is not understood. Say it like this: move my report to Monday at 9:00. "
+        "This seems to change a task, and how is not understood. Say it like this: move my report to Monday at 9:00. "
         "If it is a new task, put its title in quotes.",
-        which=say("a task") if task is None else repr(task.title),
     )
     missing = MissingField(field="text", code="not-understood", reason=reason)
     return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,), is_understood=False)
 
 
-def _ask_operation(situation: Situation, operation: DraftOperation, tasks: Sequence[Task]) -> DraftQuestion:
-    """Return the question whether an operation is meant as a whole, without the other words."""
-    question = tell(
-        situation.language,
-        f"The draft can only {operation} the whole task, as soon as you confirm it, and not until or at another time. "
-        "Is that meant?",
-    )
-    answers = tuple(
-        each.model_copy(update={"label": f"{operation} {each.label!r}", "text": f"{operation} it"})
-        for each in ask_which(tasks, situation.language).answers
-    )
-    return DraftQuestion(field="text", question=question, answers=answers)
+def ask_meant(situation: Situation, text: str, tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestion:
+    """Return the question whether a task is a new one, or changes one of some tasks. Each answer says how."""
+    asked = ask_new(tasks, title, reading)
+    words = re.split(re.escape(title), text, maxsplit=1, flags=re.IGNORECASE)
+    if asks_reminder(text) and reading.schedule is not None:
+        words = ["", f" {reading.schedule.describe(reading.language)}"]
+    which = ask_which(tasks, situation.language).answers
+    changes = [each.model_copy(update={"text": each.label.join(words)}) for each in which]
+    return asked.model_copy(update={"answers": (*asked.answers, *changes)})
 
 
-def ask_if_new(situation: Situation, order: Order, title: str | None, reading: Reading) -> tuple[DraftQuestion, ...]:
-    """Return the question whether a text that may mean an existing task asks for a new one.
-
-    Such a text has some of the task's words, or "my".
-    """
-    touched = list_named(situation.tasks, order.what, wholly=False)
-    if not touched and not (order.is_own and situation.tasks):
-        return ()
-    return (
-        ask_new(
-            say("is it about {title!r}", title=touched[0].title) if touched else say("is it about one that you have"),
-            title,
-            reading,
-        ),
-    )
-
-
-def ask_new(otherwise: Said, title: str | None, reading: Reading) -> DraftQuestion:
-    """Return the question whether a task is a new one. Its answer makes it."""
-    text = None if reading.schedule is None else f'"{title}" {reading.schedule.describe(reading.language)}'
-    answers = (
-        () if text is None else (DraftAnswer(label=tell(reading.language, "a new task"), description=text, text=text),)
-    )
-    question = tell(reading.language, "Is this a new task, or {otherwise}?", otherwise=otherwise)
+def ask_new(tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestion:
+    """Return the question whether a task is a new one, or changes one of some tasks. Its answer makes it."""
+    about = say("is it about one that you have")
+    if len(tasks) == 1:
+        about = say("is it about {title!r}", title=tasks[0].title)
+    answers = ()
+    if reading.schedule is not None:
+        text = f'"{title}" {reading.schedule.describe(reading.language)}'
+        answers = (DraftAnswer(label=tell(reading.language, "a new task"), description=text, text=text),)
+    question = tell(reading.language, "Is this a new task, or {otherwise}?", otherwise=about)
     return DraftQuestion(field="text", question=question, answers=answers)
 
 
 def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
-    meant = [task for task in find_meant(situation.tasks, wish.what) if not wish.is_exact or is_named(task, wish.what)]
+    meant = [task for task in find_meant(situation.tasks, wish.what) if is_named(task, wish.what)]
     if not meant or (wish.channels and situation.read(wish.what).kind != "refusal"):
         return None  # "e-mail me the report every Monday" is a new task
     return _try_wish(situation, meant, wish)
@@ -381,16 +384,14 @@ def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
 
 
 def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, said: str) -> Proposal | None:
+    """Return the change of a task. `said` has the words of the changes besides the schedule."""
     handler, phrase, reading = situation.find_handler(task.handler), wish.phrase, None
     parts = list[Changes]()
     if wish.field:
         if (changed := change_field(task, handler, wish.field, wish.value)) is not None:
             parts.append(changed)
         elif _name_field(wish.field) == "schedule":
-            words = [each.words["make"][2] for each in LANGUAGES.values() if "make" in each.words]
-            phrases = [f"{each.partition('|')[0]} {wish.value}" for each in words]
-            readable = (each for each in phrases if situation.read(each, task.schedule).kind != "refusal")
-            phrase = next(readable, phrases[0])
+            phrase = f"make it {wish.value}" if wish.value.isdigit() else wish.value
         else:
             return None
     if wish.channels:
@@ -404,19 +405,14 @@ def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, 
         codes = {problem.code for problem in reading.problems}
         if reading.kind == "refusal" and codes <= {"no-update", *UNREAD}:
             return None
-    return _to_proposal(task, reading, parts, said) if parts or reading is not None else None
-
-
-def _to_proposal(task: Task, reading: Reading | None, parts: list[Changes], said: str) -> Proposal:
-    """Return the proposal of a change. `said` has the words of the changes besides the schedule."""
     update = to_update(task, parts)
     if reading is None:
-        return update
+        return update if parts else None
     if reading.kind == "refusal":
         return replace(update, decision=Decision.REFUSAL, missing=(*to_missing_fields(reading), *update.missing))
-    if reading.kind == "question":
-        return replace(update, questions=(ask_change(task, reading, said),))
-    return replace(update, schedule=reading.schedule, assumptions=(*reading.assumptions, *update.assumptions))
+    asked = (ask_change(task, reading, said),) if reading.kind == "question" else ()
+    assumptions = (*reading.assumptions, *update.assumptions)
+    return replace(update, schedule=reading.schedule, questions=asked, assumptions=assumptions)
 
 
 def ask_change(task: Task, reading: Reading, said: str) -> DraftQuestion:

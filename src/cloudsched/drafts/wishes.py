@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from cloudsched.drafts.deliveries import CHANNELS, read_requests, take_delivery
+from cloudsched.drafts.deliveries import read_requests, take_delivery
 from cloudsched.drafts.requests import Intent
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ class Wish(NamedTuple):
     channels: tuple[DeliveryChannel, ...] = ()
     delivery: Literal["set", "add", "drop"] = "set"
     """The change with these channels."""
-    is_exact: bool = False
-    """True if `what` has to consist of a task's own words alone."""
 
 
 def find_wishes(text: str) -> Iterator[Wish]:
@@ -45,12 +43,6 @@ def find_wishes(text: str) -> Iterator[Wish]:
     delivery = take_delivery(text)
     for c in read_requests(delivery.rest):
         yield from _find_deliveries(delivery.rest, c, delivery.channels)
-
-
-def find_own_wishes(text: str) -> Iterator[Wish]:
-    """Yield the changes of a field of a task that is not named: "set the city to Oslo"."""
-    for c in read_requests(text):
-        yield from _FieldWishes(text, c).find_own()
 
 
 def split_wishes(text: str) -> tuple[str, str] | None:
@@ -101,21 +93,13 @@ class _FieldWishes:
         ][:_MOST_BECOMES]
 
     def find(self) -> Iterator[Wish]:
-        """Yield the wishes for a task that is named.
+        """Yield the wishes for a task that is named, and last for one that is not: "set the city to Oslo".
 
         In "set the city of my reminder to call mum to Oslo", the longest name of a task counts.
         """
-        tried = [(at, end, True) for at, end in reversed(self._becomes)]
-        tried += [(at, end, False) for at, end in self._becomes[:1]]
-        for at, end, is_exact in tried:
+        for at, end in reversed(self._becomes):
             for field, what in self._name(at):
-                yield Wish(what, field=field, value=self._value(end), is_exact=is_exact)
-
-    def find_own(self) -> Iterator[Wish]:
-        """Yield the wishes for a task that is not named."""
-        if self._becomes and not self.renames:
-            at, end = self._becomes[0]
-            yield Wish("it", field=self._slice(self._skip(self._left), at), value=self._value(end))
+                yield Wish(what, field=field, value=self._value(end))
 
     def _name(self, end: int) -> Iterator[tuple[str, str]]:
         """Yield the field and the task that the words up to a token may name."""
@@ -132,6 +116,7 @@ class _FieldWishes:
         for at in range(first, end - 1):
             if c.tokens[at].text.endswith("'s"):
                 yield self._slice(at + 1, end), self._slice(first, at + 1)[:-2]
+        yield self._slice(first, end), "it"
 
     def _skip(self, at: int) -> int:
         """Return the first token that is no article."""
@@ -163,29 +148,20 @@ def _find_deliveries(text: str, c: Cursor, channels: tuple[DeliveryChannel, ...]
     """Yield the wish in "send my report" or "stop e-mailing me my report". The channels are left out of the text."""
     used = set[int]()
     delivery: Literal["set", "add", "drop"] = "set"
-    stops: int | None = None
     sends = False
 
     for at, kinds in enumerate(c.matches):
-        mark = kinds.get("mark")
-        is_first = at == len(used)
-        if "no-send" in kinds and is_first:
-            stops = kinds["no-send"].value
-            used |= set(range(at, kinds["no-send"].end))
-        elif "send" in kinds and (is_first or kinds["send"].end == len(c.tokens)) and not sends:
+        mark, send = kinds.get("mark"), kinds.get("send")
+        if send is not None and not sends and (at == len(used) or send.end == len(c.tokens)):
             sends = True
-            used |= set(range(at, kinds["send"].end))
-        elif mark is not None and mark.value in {Intent.ADD, Intent.DROP}:
+            used |= set(range(at, send.end))
+        if mark is not None and mark.value in {Intent.ADD, Intent.DROP}:
             delivery = "add" if mark.value == Intent.ADD else "drop"
             used |= set(range(at, mark.end))
         elif found := kinds.keys() & {"padding", "lasting", "me"}:
             used |= set(range(at, max(kinds[kind].end for kind in found)))
 
-    if stops is not None and stops in CHANNELS:
-        channels = channels or (CHANNELS[stops],)
-    if stops is not None:
-        delivery = "drop"
-    if not channels or (stops is None and not sends):
+    if not channels or not sends:
         return
 
     used |= {at for at, kinds in enumerate(c.matches) if {"own", "article"} & kinds.keys()}
@@ -193,4 +169,4 @@ def _find_deliveries(text: str, c: Cursor, channels: tuple[DeliveryChannel, ...]
     what = " ".join(text[c.tokens[at].start : c.tokens[at].end] for at in named)
     if len(named) == 1 and "pronoun" in c.matches[named[0]]:
         what = "it"
-    yield Wish(what, channels=channels, delivery=delivery, is_exact=True)
+    yield Wish(what, channels=channels, delivery=delivery)

@@ -367,6 +367,7 @@ DUTCH = Language(
             11: "verwijder|verwijderen|wis|wissen",
         },
         "separable": {
+            1: "moet … zijn|moeten … zijn|vindt … plaats|vinden … plaats",
             2: "sla … over|laat … vervallen|laat … uitvallen|gaat … niet door|gaan … niet door|valt … uit",
             3: "voeg … toe",
             5: "stel … uit|schuif … op|schuif … naar achteren",

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from cloudsched.language.lexicon import Language, number_words
 
+_NO_SEND = (
+    "stop sending|stop delivering|don't send|do not send|no longer send|don't deliver|do not deliver|no longer deliver"
+)
+_NO_MAIL = (
+    "stop e-mailing|stop emailing|stop mailing|don't e-mail|don't email|don't mail|do not e-mail|do not email"
+    "|do not mail|no longer e-mail|no longer email|no longer mail"
+)
+_NO_PUSH = "stop pushing|don't push|do not push|no longer push"
+
 ENGLISH = Language(
     code="en",
     name="English",
@@ -440,7 +449,7 @@ ENGLISH = Language(
             2: "is off|are off|is cancelled|is canceled|won't happen|does not take place|doesn't take place"
             "|is not happening|isn't happening",
             3: "also|too|as well|in addition|additionally",
-            4: "no longer|no more|any more|anymore|any longer|not",
+            4: f"no longer|no more|any more|anymore|any longer|not|{_NO_SEND}|{_NO_MAIL}|{_NO_PUSH}",
         },
         "lasting": {
             1: "from now on|permanently|for good|in future|in the future|going forward|from here on|as of now"
@@ -455,7 +464,7 @@ ENGLISH = Language(
             "|for the time being|same time|at the same time|the same time|thanks|thank you|just|then|you can"
             "|go ahead and"
         },
-        "copula": {1: "is|are|is now|should be|will be|has to be|needs to be|at"},
+        "copula": {1: "is|are|is now|should be|will be|has to be|needs to be|must be|takes place|take place"},
         "pronoun": {1: "it|this|that|them|this one|that one"},
         "joint": {1: "to|onto|until|till|by|into"},
         "link": {1: "of|to|from|with|for|in|on"},
@@ -491,14 +500,10 @@ ENGLISH = Language(
             6: "slack",
         },
         "me": {1: "me|to me"},
-        "send": {1: "send|deliver|e-mail|email|mail|push"},
-        "send-by": {1: "e-mail me|email me|mail me", 3: "push me"},
-        "no-send": {
-            9: "stop sending|stop delivering|don't send|do not send|no longer send|don't deliver|do not deliver"
-            "|no longer deliver",
-            1: "stop e-mailing|stop emailing|stop mailing|don't e-mail|don't email|don't mail|do not e-mail"
-            "|do not email|do not mail|no longer e-mail|no longer email|no longer mail",
-            3: "stop pushing|don't push|do not push|no longer push",
+        "send": {1: f"send|deliver|e-mail|email|mail|push|{_NO_SEND}|{_NO_MAIL}|{_NO_PUSH}"},
+        "send-by": {
+            1: f"e-mail me|email me|mail me|{_NO_MAIL}",
+            3: f"push me|{_NO_PUSH}",
         },
     },
     month_first=None,

@@ -361,7 +361,7 @@ GERMAN = Language(
             14: "umbenennen",
         },
         "separable": {
-            1: "stell … um|stelle … um",
+            1: "stell … um|stelle … um|soll … sein|sollen … sein|findet … statt|finden … statt",
             2: "fällt … aus|fallen … aus|lass … ausfallen|lass … aus|lasse … ausfallen|setz … aus|setze … aus"
             "|findet … nicht statt",
             3: "nimm … dazu|füg … hinzu|füge … hinzu",
@@ -397,7 +397,7 @@ GERMAN = Language(
             "|zur selben zeit"
             "|danke|gleiche uhrzeit|um die gleiche zeit|wir können|lass uns|jetzt"
         },
-        "copula": {1: "ist|sind|wird|soll|sollen|soll sein"},
+        "copula": {1: "ist|sind|wird|soll|sollen|soll sein|findet|finden"},
         "pronoun": {1: "es|das|sie|ihn|den termin"},
         "joint": {1: "auf|auf den|auf die|zu|bis|um|in den|zum"},
         "link": {1: "mit|mit dem|mit der|mit den|von|vom|für|zu|zum|zur|bei|beim|bei der|im"},
@@ -409,7 +409,7 @@ GERMAN = Language(
         },
         "noun": {1: "termin|termine|terminen|aufträge"},
         "of-one": {1: "von"},
-        "becomes": {1: "in|auf|zu|als|um zu"},
+        "becomes": {1: "in|auf|zu|als|um zu|um in|um auf"},
         "label-lead": {1: "mit|und|wobei", 2: "der|die|das|den|dem"},
         "label-is": {1: "ist"},
         "its": {1: "ihren|ihre|ihr|seinen|seine|sein|dessen|deren"},

@@ -119,10 +119,11 @@ GERMAN_MESSAGES: Final = {
     "This is not understood": "Das ist nicht verständlich",
     "This change is not understood": "Diese Änderung ist nicht verständlich",
     "{said} at {words!r}": "{said} bei {words!r}",
-    "does it change one that you have": "ändert das eine, die du hast",
     "is it about {title!r}": "geht es um {title!r}",
     "is it about one that you have": "geht es um eine, die du hast",
-    "a task": "eine Aufgabe",
+    "It changes a task that you have. If it is a new one, put its title in quotes.": (
+        "Das ändert eine Aufgabe, die du hast. Ist es eine neue, setze ihren Titel in Anführungszeichen."
+    ),
     "a new task": "eine neue Aufgabe",
     "Is this a new task, or {otherwise}?": "Ist das eine neue Aufgabe, oder {otherwise}?",
     "Is this when? If not, say it in other words.": "Ist dann gemeint? Wenn nicht, sag es mit anderen Worten.",
@@ -141,9 +142,9 @@ GERMAN_MESSAGES: Final = {
     "Where does the value of {field!r} end? Quotes say so, as in {cure}": (
         "Wo endet der Wert von {field!r}? Anführungszeichen sagen es: {cure}"
     ),
-    "This seems to change {which}, and how is not understood. Say it like this: move my report to Monday at 9:00. "
+    "This seems to change a task, and how is not understood. Say it like this: move my report to Monday at 9:00. "
     "If it is a new task, put its title in quotes.": (
-        "Das scheint {which} zu ändern, und wie, ist nicht verständlich. Sag es so: verschiebe meinen Bericht auf Montag "
+        "Das scheint eine Aufgabe zu ändern, und wie, ist nicht verständlich. Sag es so: verschiebe meinen Bericht auf Montag "
         "um 9 Uhr. Ist es eine neue Aufgabe, setze ihren Titel in Anführungszeichen."
     ),
     **{

@@ -111,7 +111,7 @@ def _ask_if_change(
     is_own = order is not None and order.is_own and bool(live)
     touched = [] if order is None else find_meant(live, order.what)
     is_one_time = reading.schedule is not None and reading.schedule.is_one_time
-    if touched or is_own or may_change(title, is_one_time=is_one_time):
+    if touched or is_own or may_change(text, title, is_one_time=is_one_time):
         return (ask_new(touched, title, reading),)
     return ()
 

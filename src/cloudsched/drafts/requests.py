@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.drafts.phrases import content_words, to_singular
-from cloudsched.drafts.situation import find_meant, is_named
+from cloudsched.drafts.situation import find_meant, find_named
 from cloudsched.language.languages import LANGUAGES, guess_language
-from cloudsched.language.lexicon import HARMLESS, Token, classify, is_plain, tokenise
+from cloudsched.language.lexicon import HARMLESS, Cursor, Token, classify, is_plain, tokenise
 from cloudsched.language.reader import MAX_LENGTH
 
 if TYPE_CHECKING:
@@ -76,16 +76,15 @@ class TaskRequest(NamedTuple):
     is_whole: bool
 
 
-def may_change(title: str, *, is_one_time: bool) -> bool:
-    """Return whether a title that names no stored task may still ask something of one, and so makes none unasked.
+def may_change(text: str, title: str, *, is_one_time: bool) -> bool:
+    """Return whether a text that names no stored task may still ask something of one, and so makes none unasked.
 
     A verb such as "skip" asks it if the time is a single one, and "move" does if a time follows: "move yoga to Friday".
     """
     for language in LANGUAGES.values():
-        said = _Said(title, language)
-        asked = said.find_words(set())
+        asked, said = _Said(text, language).find_words(set()), _Said(title, language)
         verb = asked.intent if asked.has_verb else None
-        if is_one_time and verb in {*OPERATIONS, Intent.SKIP, Intent.POSTPONE, Intent.ADVANCE} - _WORK:
+        if is_one_time and verb in _ONCE:
             return True
         ends = {kind for each in said.matches for kind, match in each.items() if match.end == len(said.tokens)}
         if (verb is Intent.MOVE and "joint" in ends) or _MARKS & ends:
@@ -116,23 +115,20 @@ def find_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> ListReques
     """Return what a text asks for that asks which tasks there are, or when one runs: "what is on tomorrow?"."""
     for language in _list_languages(text[:MAX_LENGTH]):
         said = _Said(text[:MAX_LENGTH], language)
-        at = said.skip_padding()
-        if at >= len(said.tokens):
-            continue
-        head = said.matches[at]
-        names_tasks = any((_NOUNS | {"agenda"}) & each.keys() for each in said.matches[at:])
-        if "question-word" in head:
+        c = Cursor(said.tokens, said.matches, said.language)
+        c.skip("padding", "comma")
+        if c.sees("question-word"):
             named = tuple(task for task in load_tasks() if _find_title(said, task) is not None)
-            if named or names_tasks or text.rstrip().endswith("?") or said.asks_for_time:
+            names_tasks = any((_NOUNS | {"agenda"}) & each.keys() for each in said.matches[c.at :])
+            # "What is on Monday" has only words of a question and of a time.
+            has_time = len(said.plain) < len(said.tokens)
+            only_asks = has_time and all({"question-word", "copula"} & said.matches[at].keys() for at in said.plain)
+            if named or names_tasks or text.rstrip().endswith("?") or only_asks:
                 return ListRequest(named or tuple(load_tasks()), said.list_times())
             return None
-        if "list-verb" in head:
-            after = head["list-verb"].end
-            while after < len(said.tokens) and {"own", "article", "each", "agenda"} & said.matches[after].keys():
-                after += 1
-            if after < len(said.tokens) and _NOUNS & said.matches[after].keys():
-                return ListRequest(tuple(load_tasks()), said.list_times())
-            return None
+        if c.take("list-verb") is not None:
+            c.skip("own", "article", "each", "agenda")
+            return ListRequest(tuple(load_tasks()), said.list_times()) if c.sees(*_NOUNS) else None
     return None
 
 
@@ -157,8 +153,8 @@ class _Asked(NamedTuple):
     has_marks: bool
 
 
-_WORK: Final = {Intent.CANCEL, Intent.STOP, Intent.DELETE, Intent.TRIGGER}
-"""What may also be work to do: "cancel the gym membership on 1 October"."""
+_ONCE: Final = {Intent.SKIP, Intent.POSTPONE, Intent.ADVANCE, Intent.PAUSE, Intent.RESUME}
+"""What is hardly work to do, as "cancel the gym membership on 1 October" may be."""
 _MARKS: Final = frozenset({"mark", "lasting", "once"})
 _TARGET: Final = frozenset({"own", "article"})
 _NOUNS: Final = frozenset({"task-noun", "noun"})
@@ -170,43 +166,26 @@ class _Said:
 
     def __init__(self, text: str, language: Language) -> None:
         self.language = language.with_requests
-        self.text, self.is_owned = self._drop_possessives(text)
+        self.text = _POSSESSIVE.sub(self._drop_possessive, text)
+        self.is_owned = self.text != text
         self.tokens = tokenise(self.text, self.language)
         self.matches = classify(self.tokens, self.language)
-        self._plain = self._list_plain()
+        self.plain = self._list_plain()
         self._harmless = HARMLESS - {"number", "ordinal", "hence"} | self.language.requests.keys()
 
-    def _drop_possessives(self, text: str) -> tuple[str, bool]:
-        """Return a text with "tomorrow" for "tomorrow's", and whether a day owns a task in it: "Monday's stretch"."""
-        is_owned = False
-
-        def replace(found: re.Match[str]) -> str:
-            nonlocal is_owned
-            kinds = {kind for _, kind, _ in self.language.entries.get(found["base"].lower(), ())}
-            is_next = text[: found.start()].lower().endswith("next ")
-            is_day = bool(kinds & {"weekday", "relday", "tonight", "month", "unit"})
-            is_word = found[0].lower() in self.language.entries  # "Mondays", "morgens"
-            if not is_day or not (found["mark"] or is_next or not is_word):
-                return found[0]
-            is_owned = True
-            return found["base"]
-
-        return _POSSESSIVE.sub(replace, text), is_owned
+    def _drop_possessive(self, found: re.Match[str]) -> str:
+        """Return "tomorrow" for "tomorrow's": a day owns a task in "Monday's stretch"."""
+        entries = self.language.entries
+        kinds = {kind for _, kind, _ in entries.get(found["base"].lower(), ())}
+        is_next = found.string[: found.start()].lower().endswith("next ")
+        is_word = found[0].lower() in entries  # "Mondays", "morgens"
+        is_day = not kinds.isdisjoint({"weekday", "relday", "tonight", "month", "unit"})
+        return found["base"] if is_day and (found["mark"] or is_next or not is_word) else found[0]
 
     @property
     def _has_request(self) -> bool:
         says_no = any("verb" in kinds and kinds["verb"].value == Intent.SKIP for kinds in self.matches)
         return says_no or self.find_words(set()).intent is not None
-
-    def skip_padding(self) -> int:
-        """Return the first token that is not only polite."""
-        at = 0
-        while at < len(self.tokens):
-            match = next((self.matches[at][kind] for kind in ("padding", "comma") if kind in self.matches[at]), None)
-            if match is None:
-                break
-            at = match.end
-        return at
 
     def find(self, tasks: Sequence[Task]) -> Iterator[TaskRequest]:
         """Yield the requests about one of some tasks. A whole title comes first."""
@@ -218,7 +197,7 @@ class _Said:
 
         for span in self._list_runs():
             words = self._slice(*span)
-            meant = [task for task in find_meant(tasks, words) if is_named(task, words)]
+            meant = find_named(tasks, words)
             is_known = bool(meant and content_words(words))
             if self._is_general(span):
                 meant = meant or find_meant(tasks, "")
@@ -243,7 +222,7 @@ class _Said:
         begin: int | None = None
         runs = list[tuple[int, int]]()
         for at in range(len(self.tokens) + 1):
-            is_name = at < len(self.tokens) and at not in used and at in self._plain
+            is_name = at < len(self.tokens) and at not in used and at in self.plain
             if is_name and begin is None:
                 begin = at
             elif not is_name and begin is not None:
@@ -267,10 +246,10 @@ class _Said:
         asked = self.find_words(named)
         named |= {at for at, kinds in enumerate(self.matches) if "own" in kinds and kinds["own"].value == 1}
         rest = [at for at in range(len(self.tokens)) if at not in asked.used and at not in named]
-        is_about_tasks = self._plain.isdisjoint(rest)
+        is_about_tasks = self.plain.isdisjoint(rest)
         kinds = {kind for at in rest for kind in self.matches[at]}
         is_time = is_about_tasks and kinds - {"start", "edge"} and kinds.isdisjoint({"remind", "quote"})
-        if asked.intent is None and is_named and is_time and not self._plain.isdisjoint(named):
+        if asked.intent is None and is_named and is_time and not self.plain.isdisjoint(named):
             asked, tasks = asked._replace(intent=Intent.RESTATE), find_meant(tasks, "")
         elif not self._has_request:
             return
@@ -306,16 +285,10 @@ class _Said:
             end = self.matches[end]["copula"].end
         return first, end
 
-    @property
-    def asks_for_time(self) -> bool:
-        """Return whether there are only words of a question and of a time: "what is on Monday"."""
-        plain = [self.matches[at].keys() & {"question-word", "copula"} for at in self._plain]
-        return all(plain) and len(plain) < len(self.tokens)
-
     def list_times(self) -> tuple[str, ...]:
         """Return the runs of words that may be of a schedule."""
         times = list[str]()
-        for is_title, places in groupby(range(len(self.tokens)), self._plain.__contains__):
+        for is_title, places in groupby(range(len(self.tokens)), self.plain.__contains__):
             run = [] if is_title else list(places)
             while run and self.matches[run[-1]].keys() <= self._harmless:  # the "an" of "was steht morgen an"
                 run.pop()
@@ -328,9 +301,7 @@ class _Said:
     def find_words(self, named: set[int]) -> _Asked:
         """Return what the words outside a name ask for."""
         free = [at for at in range(len(self.tokens)) if at not in named]
-        used = {at for at in free if "stop" in self.matches[at]}
-        for kind in ("padding", "lasting", "once"):
-            used |= self._list_words(kind, free)
+        used = {at for at in free if "stop" in self.matches[at]} | self._list_small(named)
         left = [at for at in free if at not in used and "comma" not in self.matches[at]]
         is_once, is_lasting = (any(kind in self.matches[at] for at in free) for kind in ("once", "lasting"))
 
@@ -353,15 +324,13 @@ class _Said:
                 intent = said
         return _Asked(intent, used, verb is not None, is_once, has_marks)
 
-    def _list_words(self, kind: str, free: Sequence[int]) -> set[int]:
-        """Return the tokens of the words of one class, unless a longer mark begins with them: "instead of"."""
+    def _list_small(self, named: set[int]) -> set[int]:
+        """Return the tokens of polite words and the like, unless a longer mark begins with them: "instead of"."""
         found = set[int]()
-        for at in free:
+        for at, kind in product(range(len(self.tokens)), ("padding", "lasting", "once")):
             match, mark = self.matches[at].get(kind), self.matches[at].get("mark")
-            if match is None or (mark is not None and mark.end > match.end):
-                continue
-            words = set(range(at, match.end))
-            found |= words if words <= set(free) else set()
+            if match is not None and (mark is None or mark.end <= match.end) and named.isdisjoint(range(at, match.end)):
+                found |= set(range(at, match.end))
         return found
 
     def _find_verb(self, free: Sequence[int], before: Sequence[int]) -> tuple[Intent, set[int]] | None:
@@ -398,8 +367,8 @@ class _Phrases:
         self._left, self._all, self._to = self._join(left), self._join([*left, *right]), self._strip(right)
         kinds = [said.matches[at].keys() for at in (*left, *right)]
         self._is_from = bool(kinds) and "from" in kinds[0]
-        self._is_next = all(each & {"next", "the-next", "article", "one"} for each in kinds)
-        self._is_one = bool(kinds) or asked.is_once or asked.intent is Intent.SKIP
+        is_one = bool(kinds) or asked.is_once or asked.intent is Intent.SKIP
+        self._is_next = is_one and all(each & {"next", "the-next", "article", "one"} for each in kinds)
         self._is_on = bool(right) and "on" in said.matches[right[0]] and "joint" not in said.matches[right[0]]
 
     def _join(self, places: Sequence[int]) -> str:
@@ -423,13 +392,9 @@ class _Phrases:
         """Yield the phrases that may say what is asked for."""
         rest = self._all
         match self._asked.intent:
-            case Intent.SKIP | Intent.CANCEL | Intent.PAUSE if self._is_next and self._is_one:
-                yield f"{self._say('skip')} {self._say_next()}"
-            case Intent.SKIP | Intent.CANCEL | Intent.PAUSE if rest:
-                yield f"{self._say('skip')} {rest}"
-            case Intent.DROP:
-                yield f"{self._say('no-more')} {rest}"
-            case Intent.DELETE if self._left:
+            case Intent.SKIP | Intent.CANCEL | Intent.PAUSE if rest or self._is_next:
+                yield f"{self._say('skip')} {self._say_next() if self._is_next else rest}"
+            case Intent.DROP | Intent.DELETE if self._left or self._asked.intent is Intent.DROP:
                 yield f"{self._say('no-more')} {rest}"
             case Intent.ADD:
                 yield f"{self._say('add-more')} {rest}"

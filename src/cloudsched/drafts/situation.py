@@ -197,7 +197,7 @@ def find_meant(tasks: Sequence[Task], what: str) -> list[Task]:
 
     Live tasks come before ended ones. Words such as "it" fit every live task.
     """
-    wanted = content_words(what) - {"it"}
+    wanted = content_words(what)
     live = [task for task in tasks if task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}]
     if not wanted:
         return live
@@ -209,11 +209,14 @@ def find_meant(tasks: Sequence[Task], what: str) -> list[Task]:
     return []
 
 
-def is_named(task: Task, what: str) -> bool:
-    """Return whether each of some words is one of a task's own, such as those of its title."""
-    own = content_words(f"{task.title} {task.purpose} {task.category} {task.handler.replace('_', ' ')}")
-    wanted = content_words(what) - {"it"}
-    return count_shared(wanted, own) == len(wanted)
+def find_named(tasks: Sequence[Task], what: str) -> list[Task]:
+    """Return the tasks that fit some words best, if each of those is one of a task's own, such as of its title."""
+    named, wanted = list[Task](), content_words(what)
+    for task in find_meant(tasks, what):
+        own = content_words(f"{task.title} {task.purpose} {task.category} {task.handler.replace('_', ' ')}")
+        if count_shared(wanted, own) == len(wanted):
+            named.append(task)
+    return named
 
 
 _SMALL: Final = re.compile(rf"\b(?:{join_words('article')}|{join_words('own')})\b|\s(?:{join_words('copula')})\b.*")

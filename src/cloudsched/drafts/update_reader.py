@@ -16,6 +16,8 @@ from cloudsched.drafts.phrases import (
     Filled,
     asks_reminder,
     check_fields,
+    content_words,
+    count_shared,
     find_any_order,
     find_category,
     find_field,
@@ -25,7 +27,7 @@ from cloudsched.drafts.phrases import (
 )
 from cloudsched.drafts.request import Proposal, ask_when, to_missing_fields
 from cloudsched.drafts.requests import OPERATIONS, Intent, TaskRequest, find_requests
-from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_named, list_begun
+from cloudsched.drafts.situation import Situation, ask_which, find_meant, find_named, list_begun
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.drafts.wishes import Wish, find_wishes, split_wishes
 from cloudsched.language.languages import LANGUAGES
@@ -218,10 +220,8 @@ def _try_phrases(
     refused: Proposal | None = None
     for phrase in request.phrases:
         update = _try_wish(situation, request.tasks, Wish("", f"{phrase}{fields}", channels=channels))
-        if update is None or _ends_repeating(update):
-            continue  # "tomorrow's at 11" is one of them, and ends none
-        if request.intent in OPERATIONS and _leaves_out_none(update, situation.now):
-            continue  # "pause it at 5" is no run of it
+        if update is None or _is_none(situation.now, update, is_operation=request.intent in OPERATIONS):
+            continue
         if update.decision is not Decision.REFUSAL:
             if request.intent is Intent.RESTATE:
                 note = "It changes a task that you have. If it is a new one, put its title in quotes."
@@ -244,18 +244,16 @@ def _may_be_new(situation: Situation, text: str, request: TaskRequest) -> bool:
     return any(each is not None and (is_other or each.is_one_time) for each in schedules)
 
 
-def _ends_repeating(update: Proposal) -> bool:
-    task, schedule = update.task, update.schedule
-    if task is None or schedule is None or task.schedule.is_single_time:
-        return False
-    return schedule.is_single_time
+def _is_none(now: datetime, update: Proposal, *, is_operation: bool) -> bool:
+    """Return whether a change cannot be meant.
 
-
-def _leaves_out_none(update: Proposal, now: datetime) -> bool:
+    "Tomorrow's at 11" is one of them, and ends none. "Pause it at 5" is no run of it.
+    """
     task, schedule = update.task, update.schedule
     if task is None or schedule is None:
         return False
-    return schedule.anchor(now).upcoming(now, _COMPARED) == task.schedule.anchor(now).upcoming(now, _COMPARED)
+    before, after = (each.anchor(now).upcoming(now, _COMPARED) for each in (task.schedule, schedule))
+    return (is_operation and before == after) or (schedule.is_single_time and not task.schedule.is_single_time)
 
 
 def _try_wish(situation: Situation, tasks: Sequence[Task], wish: Wish) -> Proposal | None:
@@ -296,8 +294,9 @@ def settle_order(situation: Situation, order: Order) -> Proposal | None:
     "Delete the old logs every day" is work to do, unless one of the tasks has that name.
     """
     named = list_begun(situation.tasks, order.what, wholly=True)
-    if order.is_task:
-        named = named or find_meant(find_meant(situation.tasks, ""), order.what)
+    if order.is_task and not named:
+        words = content_words(order.what)
+        named = [each for each in find_meant(situation.tasks, "") if count_shared(words, content_words(each.title))]
     if not named and not order.is_task and not order.is_timing:
         return None
     return refuse_intent(situation, Intent.CHANGE if order.verb == "change" else Intent[order.verb.upper()], named)
@@ -364,7 +363,7 @@ def ask_new(tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestio
 
 
 def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
-    meant = [task for task in find_meant(situation.tasks, wish.what) if is_named(task, wish.what)]
+    meant = find_named(situation.tasks, wish.what)
     if not meant or (wish.channels and situation.read(wish.what).kind != "refusal"):
         return None  # "e-mail me the report every Monday" is a new task
     return _try_wish(situation, meant, wish)

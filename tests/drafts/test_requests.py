@@ -123,6 +123,7 @@ CHANGES = [
     (YOGA, "Yoga soll alle zwei Wochen sein", "06-14 18:00, 06-16 18:00, 06-28 18:00"),
     (YOGA, "Yoga ist jetzt dienstags", "06-15 18:00, 06-22 18:00"),
     (YOGA, "Yoga findet jetzt immer dienstags statt", "06-15 18:00, 06-22 18:00"),
+    (YOGA, "ab Juli ist Yoga freitags", "07-02 18:00, 07-09 18:00"),
     (YOGA, "Yoga bis Juli", "06-14 18:00, 06-16 18:00"),
     (YOGA, "yoga moet om de twee weken", "06-14 18:00, 06-16 18:00, 06-28 18:00"),
     (YOGA, "yoga is nu op dinsdag", "06-15 18:00, 06-22 18:00"),

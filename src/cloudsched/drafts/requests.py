@@ -196,40 +196,28 @@ class _Said:
             yield from self._find_about(span, find_meant(own, "") or own, is_named=True)
 
         for span in self._list_runs():
-            words = self._slice(*span)
+            words, is_general = self._name(*span)
             meant = find_named(tasks, words)
             is_known = bool(meant and content_words(words))
-            if self._is_general(span):
+            if is_general:
                 meant = meant or find_meant(tasks, "")
             yield from self._find_about(span, meant, is_named=is_known)
 
-    def _slice(self, begin: int, end: int) -> str:
-        words = [
-            each.text
-            for each, kinds in zip(self.tokens[begin:end], self.matches[begin:end], strict=True)
-            if not (_NOUNS | _TARGET) & kinds.keys()
-        ]
-        return " ".join(words or [each.text for each in self.tokens[begin:end]])
-
-    def _is_general(self, span: tuple[int, int]) -> bool:
-        kinds = [each.keys() for each in self.matches[slice(*span)]]
+    def _name(self, begin: int, end: int) -> tuple[str, bool]:
+        """Return the words that name a task, and whether they may mean any, such as "it" and "my reminder"."""
+        said = [(self.tokens[at].text, self.matches[at].keys()) for at in range(begin, end)]
+        own = [text for text, kinds in said if not (_NOUNS | _TARGET) & kinds]
         names = _NOUNS | {"pronoun"}
-        return any(names & each for each in kinds) and all((names | _TARGET) & each for each in kinds)
+        is_general = any(names & kinds for _, kinds in said) and all((names | _TARGET) & kinds for _, kinds in said)
+        return " ".join(own or [text for text, _ in said]), is_general
 
     def _list_runs(self) -> Iterator[tuple[int, int]]:
         """Yield the places of words that may name a task: those that are in no schedule, or "it"."""
-        used = self.find_words(set()).used
-        begin: int | None = None
-        runs = list[tuple[int, int]]()
-        for at in range(len(self.tokens) + 1):
-            is_name = at < len(self.tokens) and at not in used and at in self.plain
-            if is_name and begin is None:
-                begin = at
-            elif not is_name and begin is not None:
-                runs.append((begin, at))
-                begin = None
+        names = self.plain - self.find_words(set()).used
+        groups = groupby(range(len(self.tokens)), names.__contains__)
+        runs = [list(places) for is_name, places in groups if is_name]
         pronouns = [(at, each["pronoun"].end) for at, each in enumerate(self.matches) if "pronoun" in each]
-        yield from sorted(runs, key=lambda run: run[0] - run[1])
+        yield from ((run[0], run[-1] + 1) for run in sorted(runs, key=len, reverse=True))
         yield from pronouns[:2]
 
     def _list_plain(self) -> set[int]:
@@ -273,7 +261,7 @@ class _Said:
     def _widen(self, begin: int, end: int) -> tuple[int, int]:
         """Return the place of a task with the small words around it: "of my", "reminder", "is"."""
         at = begin
-        while at and _TARGET & self.matches[at - 1].keys() and "weekday" not in self.matches[at - 1]:
+        while at and {*_TARGET, "copula"} & self.matches[at - 1].keys() and "weekday" not in self.matches[at - 1]:
             at -= 1
         links = [(place, self.matches[place].get("link")) for place in range(max(begin - 3, 0), begin)]
         first = min([at, *(place for place, link in links if link is not None and link.end in {at, begin})])

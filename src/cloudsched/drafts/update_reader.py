@@ -199,10 +199,10 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
         return None
     refused: Proposal | None = None
     for request in find_requests(asked, situation.tasks):
-        if request.intent is Intent.RESTATE and _may_be_new(situation, asked, request):
-            continue
         operation = OPERATIONS.get(request.intent)
         update = _try_phrases(situation, request, fields, delivery.channels)
+        if request.intent is Intent.RESTATE and _may_be_new(situation, asked, request, update):
+            continue
         if update is not None and update.decision is not Decision.REFUSAL:
             return update
         if operation is not None and request.is_whole and not delivery.channels and not fields:
@@ -231,16 +231,17 @@ def _try_phrases(
     return refused
 
 
-def _may_be_new(situation: Situation, text: str, request: TaskRequest) -> bool:
+def _may_be_new(situation: Situation, text: str, request: TaskRequest, update: Proposal | None) -> bool:
     """Return whether a text that has a task and a time alone may ask for another task.
 
-    "Yoga every Tuesday" beside a task of that title does not; "Yoga tomorrow at 9:00" may be one run more.
+    "Yoga every Tuesday" beside a task of that title does not; "Yoga tomorrow at 9:00" may be one run more, and
+    what is no change of that task is a new one: "schedule yoga every Tuesday".
     """
     if situation.request.context.get("taskId") is not None:
         return False
     reading = situation.read(text)
     schedules = [reading.schedule, *(each.schedule for each in reading.readings)]
-    is_other = not list_begun(request.tasks, reading.title or "", wholly=True)
+    is_other = update is None or not list_begun(request.tasks, reading.title or "", wholly=True)
     return any(each is not None and (is_other or each.is_one_time) for each in schedules)
 
 

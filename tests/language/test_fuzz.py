@@ -54,6 +54,65 @@ def test_random_words(phrases: int) -> None:
             assert one.schedule.next_after(now) is not None, text
 
 
+BEYOND = [
+    "for the next quarter",
+    "every Monday for the next quarter",
+    "every day from 31.12.9998 until the 2nd Tuesday of the month",
+    "100 Tuesdays after 31.12.9998 at 9",
+    "every Monday until a second before the end of the month",
+]
+"""Phrases that count beyond the calendar, or in a unit of which nothing is known."""
+UNITS = ["second", "hours", "days", "weeks", "fortnight", "months", "quarter", "half year", "business days", "Tuesdays"]
+FRAGMENTS = [
+    "in",
+    "for",
+    "for the next",
+    "every",
+    "until",
+    "after",
+    "before",
+    "from",
+    "starting",
+    "ago",
+    "except",
+    "later",
+]
+FRAGMENTS += [f"{count} {unit}" for count in ("a", "3", "99999999999") for unit in UNITS]
+FRAGMENTS += [
+    "every Monday",
+    "every day",
+    "yearly",
+    "at 9",
+    "make it",
+    "instead",
+    "skip",
+    "also",
+    "next quarter",
+    "tomorrow",
+]
+FRAGMENTS += [
+    "31.12.9998",
+    "9998",
+    "Easter",
+    "the end of 9998",
+    "the 2nd Tuesday of the month",
+    "through",
+    "on the 31st",
+]
+
+
+def test_every_combination_of_clauses_is_read_or_refused() -> None:
+    """Whatever is said to count, alone or beside a schedule, no error but a refusal comes of it."""
+    random, now = Random(21), NOW.replace(tzinfo=load_tzinfo(ZONE))  # noqa: S311 -- repeatable
+    said = ("every Monday at 9:00", "tomorrow at 9:00", "every month on the 31st at 17:00")
+    schedules = [None, *(read(each, now=now, timezone=ZONE).schedule for each in said)]
+    texts = BEYOND + [" ".join(random.choices(FRAGMENTS, k=random.choice((2, 3, 4, 5)))) for _ in range(500)]
+    for text in texts + [f"make it {text}" for text in BEYOND]:
+        for schedule in schedules:
+            reading = read(text, now=now, timezone=ZONE, current=schedule)
+            assert bool(reading.problems) == (reading.kind != "schedule"), text
+
+
 @pytest.mark.parametrize(
     "word", ["every day ", "monday and ", "1 ", "the 3rd ", "at 9 ", "call ", "except may ", "a-", "to "]
 )

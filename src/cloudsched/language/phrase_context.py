@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date, datetime
 
-    from cloudsched.language.nodes import Clock, Span, Window
+    from cloudsched.language.nodes import Clock, Window
 
 PARTS = ("morning", "afternoon", "evening", "night", "midday")
 _PART_HOURS = (9, 15, 18, 21, 12)
@@ -26,6 +26,7 @@ _HOURS_OF_PART = (
     range(10, 17),
 )
 """The hours that a part of the day may have, by its number."""
+_EVENING = 2
 
 
 class TimeOfDay(NamedTuple):
@@ -71,12 +72,16 @@ class Context:
     @property
     def local(self) -> datetime:
         """Return the current local time, without microseconds."""
-        return self.now.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None, microsecond=0)
+        return self.to_local(self.now).replace(microsecond=0)
 
     @property
     def today(self) -> date:
         """Return the current local date."""
         return self.local.date()
+
+    def to_local(self, at: datetime) -> datetime:
+        """Return the local time of an instant."""
+        return at.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None)
 
     def to_instant(self, local: datetime) -> datetime:
         """Return the instant of a local time: the first of a repeated one. A time in a gap moves later by the gap."""
@@ -119,39 +124,33 @@ class Context:
         return time
 
     def _resolve_exactly(self, clock: Clock, part: int | None) -> TimeOfDay:
-        hour = clock.hour
+        hour, said = clock.hour, part if clock.part is None else clock.part
         if clock.day_end:
             ends = (TimeOfDay(17), TimeOfDay(23, 59, 59)) if clock.day_end == 1 else (TimeOfDay(17), TimeOfDay(18))
             return self._ask("day-end", clock, ends)
         if clock.half is not None:
-            if clock.exact and hour > NOON:
-                return self._make_time(clock, hour)
-            return self._make_time(clock, hour % NOON + NOON * clock.half)
-        said = clock.part if clock.part is not None else part
-        if clock.exact and said is not None and hour == NOON and _resolve_hour(said, hour, clock.span) == 0:
-            times = (TimeOfDay(0, clock.minute, clock.second), TimeOfDay(NOON, clock.minute, clock.second))
-            return times[0] if said else self._ask("bare-hour", clock, times)  # "nachts um 12 Uhr", "12 Uhr morgens"
-        if clock.exact and said is not None and 0 < hour < NOON and _resolve_hour(said, hour, clock.span) != hour:
-            if not clock.oclock:  # "in the evening at 09:00" is one or the other
-                return self.ask_half(clock)
-            return self._make_time(clock, _resolve_hour(said, hour, clock.span))
-        if clock.exact and (hour > NOON or clock.part is None):
+            return self._make_time(clock, hour if clock.exact and hour > NOON else hour % NOON + NOON * clock.half)
+        if not 0 < hour <= NOON:
             return self._make_time(clock, hour)
-        part = clock.part if clock.part is not None else part
-        if part == 0 and hour == NOON and not clock.exact:
-            times = (TimeOfDay(0, clock.minute, clock.second), TimeOfDay(NOON, clock.minute, clock.second))
-            return self._ask("bare-hour", clock, times)  # "12 in the morning"
-        if part is not None:
-            return self._make_time(clock, _resolve_hour(part, hour, clock.span))
-        if hour > NOON or hour == 0 or self.clock24:
+        if said is not None:
+            late = (hour + NOON) % 24
+            if hour == NOON and said == _EVENING:
+                raise Refused("too-vague", clock.span, "write midnight and say on which day")
+            if hour == NOON and said == 0:  # "12 in the morning"
+                return self._ask("bare-hour", clock, (self._make_time(clock, late), self._make_time(clock, hour)))
+            if late in _HOURS_OF_PART[said]:
+                if clock.exact and hour < NOON and not clock.oclock:  # "in the evening at 09:00" is one or the other
+                    return self.ask_half(clock)
+                hour = late
             return self._make_time(clock, hour)
-        if hour == NOON:
-            self.choices.assume(say("{time} is noon.", time=TimeOfDay(hour, clock.minute)))
-            return self._make_time(clock, hour)
+        time = self._make_time(clock, hour)
+        if clock.exact or self.clock24:
+            return time
         if hour < 7:
             return self.ask_half(clock)
-        time = self._make_time(clock, hour)
-        self.choices.assume(say("{time} is in the morning.", time=time))
+        self.choices.assume(
+            say("{time} is noon.", time=time) if hour == NOON else say("{time} is in the morning.", time=time)
+        )
         return time
 
     def resolve_window(self, window: Window) -> tuple[TimeOfDay, TimeOfDay]:
@@ -196,22 +195,3 @@ class Context:
 def is_bare(clock: Clock) -> bool:
     """Return whether an hour does not say in which half of the day it is."""
     return clock.half is None and not clock.exact and clock.part is None and clock.hour <= NOON
-
-
-def _resolve_hour(part: int, hour: int, span: Span) -> int:
-    """Return the hour on the 24-hour clock for an hour within a part of the day."""
-    if hour > NOON:
-        return hour
-    if part == 0:
-        return hour % NOON
-    if part == 1:
-        return hour % NOON + NOON
-    if part == 4:
-        return hour if hour >= 10 else hour + NOON
-    if part == 2:
-        if hour == NOON:
-            raise Refused("too-vague", span, "write midnight and say on which day")
-        return hour + NOON
-    if hour == NOON:
-        return 0
-    return hour + NOON if hour > 5 else hour

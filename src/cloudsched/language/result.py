@@ -70,13 +70,15 @@ T = TypeVar("T")
 
 @contextmanager
 def refuse_impossible() -> Iterator[None]:
-    """Refuse a phrase whose schedule is invalid, with the reason."""
+    """Refuse a phrase whose schedule is invalid, with the reason, or that counts beyond the calendar."""
     try:
         yield
     except SearchLimitReached:
         raise
     except InvalidSchedule as error:
         raise Refused("never", hint=str(error)) from None
+    except (OverflowError, ValueError):  # the first or the last year of dates
+        raise Refused("never") from None
 
 
 class Option(NamedTuple, Generic[T]):

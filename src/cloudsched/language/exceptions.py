@@ -9,9 +9,8 @@ import re
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.schedules.calendar_days import WEEKENDS
 from cloudsched.domain.schedules.calendar_rule import CALENDAR_ID, MAX_CALENDARS
-from cloudsched.language.dates import find_first_day, find_nth_day, find_within, make_local_time
+from cloudsched.language.dates import find_first_day, find_within, make_local_time
 from cloudsched.language.messages import say
 from cloudsched.language.nodes import (
     ANY,
@@ -27,6 +26,7 @@ from cloudsched.language.nodes import (
     Stretch,
     Unit,
     Within,
+    Year,
 )
 from cloudsched.language.result import Refused
 from cloudsched.language.rules import ALL_MONTHS, Draft
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cloudsched.language.groups import Plan
     from cloudsched.language.phrase_context import Context
 
+EVERY_DAY: Final = [(0, day) for day in range(7)]
 _MOST_IN_A_MONTH: Final = 20
 """The number of days from Monday to Friday that every month has."""
 
@@ -64,14 +65,13 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
             raise Refused("inexpressible", exception.span)
     all_days = [days for group in plan.groups for days in group.days]
     business = [days for days in all_days if days.business]
-    if any(days.moved for days in business):
-        found |= _find_moved(all_days, context)
-    elif business and context.calendar is not None:
-        counted = _find_counted(all_days)
+    moved = business[0].moved if business else ""
+    if moved or (business and context.calendar is not None):
+        other = next((days for days in all_days if not days.business or days.moved != moved), None)
+        if other is not None:
+            raise Refused("inexpressible", other.span, "make two schedules: one for business days, one for the others")
+        counted = None if moved else _find_counted(all_days)
         number = counted or number
-        if counted:
-            found[WEEKENDS] = "SKIP"
-        found[context.calendar] = "SKIP"
     if not found:
         return schedule
     rules: list[object] = [rule for rule in schedule.calendars if rule.id not in found]
@@ -81,37 +81,21 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     return schedule.model_copy(update={"calendars": rules, "business_day": number})
 
 
-def _find_moved(all_days: list[Days], context: Context) -> dict[str, str]:
-    """Return the calendars of "the last business day before the 25th"."""
-    if len(all_days) > 1:
-        raise Refused("inexpressible", all_days[1].span, "make two schedules: one for each kind of day")
-    if context.calendar is None:
-        context.choices.assume("Monday to Friday are business days, also holidays.")
-    return dict.fromkeys(filter(None, (WEEKENDS, context.calendar)), all_days[0].moved)
-
-
 def _find_counted(all_days: list[Days]) -> int | None:
     """Return the number of the business day of the month that is meant. None if every one is."""
-    other = next((days for days in all_days if not days.business), None)
-    if other is not None:
-        raise Refused("inexpressible", other.span, "make two schedules: one for business days, one for the others")
-    picks = {pick for days in all_days for pick in days.picks}
-    if all(not pick.nth for pick in picks):
+    pick, *others = {pick for days in all_days for pick in days.picks}
+    if not any(each.nth for each in (pick, *others)):
         return None
-    pick = picks.pop()
     is_yearly = any(days.period is not None and days.period.unit != Unit.MONTH for days in all_days)
-    if picks and all(each.what == WORKDAY and each.nth for each in (pick, *picks)):
-        hint = (
-            "make two tasks, each with one business day of the month: for example one for the first, one for the last"
+    if others or pick.what != WORKDAY or (is_yearly and abs(pick.nth) > _MOST_IN_A_MONTH):
+        raise Refused(
+            "inexpressible",
+            all_days[0].span,
+            "make two tasks, each with one business day of the month: for example one for the first, one for the last",
         )
-        raise Refused("inexpressible", all_days[0].span, hint)
-    if picks or pick.what != WORKDAY or (is_yearly and abs(pick.nth) > _MOST_IN_A_MONTH):
-        hint = "name one business day of the month, for example: the third business day of the month"
-        raise Refused("inexpressible", all_days[0].span, hint)
     return pick.nth
 
 
-_NTHS = (1, 2, 3, 4, 5)
 
 
 def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context: Context, start: date) -> list[str]:
@@ -152,7 +136,7 @@ def _list_stretch(point: Stretch | Within, context: Context, base: date) -> list
         last = find_first_day(point.last, context, first)
     days = (last - first).days
     if days < 0 or last < context.today:
-        raise Refused("past" if last < context.today else "contradiction", point.span)
+        raise Refused("past", point.span)
     if days >= _LONGEST_STRETCH:
         raise Refused("inexpressible", point.span, "name months, or make two schedules: one before, one after")
     context.choices.assume(say("It leaves out {first:%Y-%m-%d} to {last:%Y-%m-%d}.", first=first, last=last))
@@ -180,75 +164,49 @@ def _is_repeated(point: Days) -> bool:
 def _remove_days(drafts: list[Draft], point: Days) -> None:
     if point.weeks or (point.period is not None and (point.period.unit != Unit.MONTH or point.period.interval > 1)):
         raise Refused("inexpressible", point.span)
-    for draft in list(drafts):
-        if all(not pick.nth for pick in point.picks):
-            _remove_weekdays(draft, {pick.what for pick in point.picks}, point)
-        elif all(pick.what == DAY for pick in point.picks):
-            _remove_month_days(draft, [pick.nth for pick in point.picks], point)
+    for draft in drafts:
+        if any(pick.nth for pick in point.picks):
+            _remove_counted(draft, point)
         else:
-            _remove_nth_weekdays(draft, [(pick.nth, pick.what) for pick in point.picks], point)
+            _remove_weekdays(draft, {pick.what for pick in point.picks}, point)
 
 
 def _remove_weekdays(draft: Draft, out: set[int], point: Days) -> None:
-    if draft.positions:
+    names_days = draft.weekdays or draft.month_days or draft.freq not in {"WEEKLY", "MONTHLY", "YEARLY"}
+    if draft.positions or not names_days:
         raise Refused("inexpressible", point.span)
-    if draft.freq == "WEEKLY" and not draft.weekdays:
-        raise Refused("contradiction", point.span)
-    if draft.weekdays:
-        left = [(nth, day) for nth, day in draft.weekdays if day not in out]
-    elif draft.freq in {"DAILY", "HOURLY", "MINUTELY", "SECONDLY"} or draft.month_days:
-        left = [(0, day) for day in range(7) if day not in out]
-    else:
-        raise Refused("inexpressible", point.span)
-    if not left:
+    draft.weekdays = [(nth, day) for nth, day in draft.weekdays or EVERY_DAY if day not in out]
+    if not draft.weekdays:
         raise Refused("never", point.span)
     if draft.freq == "DAILY" and draft.interval == 1:
         draft.freq = "WEEKLY"
-    draft.weekdays = left
 
 
-def _remove_month_days(draft: Draft, out: list[int], point: Days) -> None:
-    if draft.freq != "DAILY" or draft.interval > 1 or draft.weekdays or draft.month_days:
+def _remove_counted(draft: Draft, point: Days) -> None:
+    """Take the first Monday or the 15th of each month out of a rule by listing all others of the month."""
+    sign = 1 if point.picks[0].nth > 0 else -1
+    kinds = {pick.what for pick in point.picks}
+    is_of_weekdays = max(kinds) < DAY or (kinds == {ANY} and len({day for _, day in draft.weekdays}) == 1)
+    is_every = draft.freq in {"DAILY", "WEEKLY"} and draft.interval == 1 and not (draft.positions or draft.month_days)
+    if not is_every or not (is_of_weekdays or kinds == {DAY}) or any(pick.nth * sign <= 0 for pick in point.picks):
         raise Refused("inexpressible", point.span)
-    if all(day > 0 for day in out):
-        left = [day for day in range(1, 32) if day not in out]
-    elif all(day < 0 for day in out):
-        left = [-day for day in range(1, 32) if -day not in out]
+    if is_of_weekdays:
+        left: list[tuple[int, int]] = []
+        for _, day in draft.weekdays or EVERY_DAY:
+            gone = {nth for nth, what in point.picks if what in {day, ANY}}
+            left += [(nth, day) for nth in range(sign, 6 * sign, sign) if nth not in gone] if gone else [(0, day)]
+        draft.weekdays = left
     else:
-        raise Refused("inexpressible", point.span)
+        gone = {pick.nth for pick in point.picks}
+        draft.month_days = [nth for nth in range(sign, 32 * sign, sign) if nth not in gone]
     draft.freq = "MONTHLY"
-    draft.month_days = left
-
-
-def _remove_nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) -> None:
-    named = {day for _, day in draft.weekdays}
-    if len(named) == 1:  # "the last one" is of the only weekday
-        [only] = named
-        out = [(nth, only if what == ANY else what) for nth, what in out]
-    weekly = draft.freq == "WEEKLY" or (draft.freq == "DAILY" and not draft.weekdays)
-    if not weekly or draft.interval > 1 or draft.positions or draft.month_days:
-        raise Refused("inexpressible", point.span)
-    signs = {nth > 0 for nth, _ in out}
-    if len(signs) > 1 or any(what > 6 or abs(nth) > 5 for nth, what in out):
-        raise Refused("inexpressible", point.span)
-    sign = 1 if signs.pop() else -1
-    result: list[tuple[int, int]] = []
-    for _, day in draft.weekdays or [(0, day) for day in range(7)]:
-        gone = {nth for nth, what in out if what == day}
-        result += [(sign * nth, day) for nth in _NTHS if sign * nth not in gone] if gone else [(0, day)]
-    draft.freq = "MONTHLY"
-    draft.weekdays = result
 
 
 def _resolve_date(point: Point, context: Context, base: date) -> date:
-    if isinstance(point, Date | Relative):
-        if isinstance(point, Relative) and point.kind not in {"day", "weekday", "week", "closest", "weekdays"}:
-            raise Refused("too-vague", point.span)
-        result = find_first_day(point, context, base)
-    elif isinstance(point, Days):
-        result = find_nth_day(point, context, base)
-    else:
-        raise Refused("inexpressible", point.span)
+    is_day = not isinstance(point, Relative) or point.kind in {"day", "weekday", "week", "closest", "weekdays"}
+    if not is_day or isinstance(point, Year):
+        raise Refused("too-vague", point.span)
+    result = find_first_day(point, context, base)
     if result < context.today and not (isinstance(point, Date) and point.year):
         raise Refused("past", point.span)
     context.choices.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))

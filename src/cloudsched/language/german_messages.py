@@ -309,7 +309,6 @@ GERMAN_MESSAGES: Final = {
     "make two tasks, each with one business day of the month: for example one for the first, one for the last": (
         "mach zwei Aufgaben, jede mit einem Arbeitstag des Monats: zum Beispiel eine für den ersten, eine für den letzten"
     ),
-    "name the days, for example: every month on the 1st to 5th": "nenne die Tage, zum Beispiel: jeden Monat am 1. bis 5.",
     "name the days, for example: every Monday and Tuesday": "nenne die Tage, zum Beispiel: jeden Montag und Dienstag",
     "make two schedules, each with days of one month": "mach zwei Zeitpläne, jeden mit Tagen eines Monats",
     "it says {rate} times but names {named}; make them agree": (

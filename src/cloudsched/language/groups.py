@@ -65,6 +65,16 @@ class Group:
         """Return whether the group names a time of day."""
         return bool(self.clocks or self.window or self.part or self.grid)
 
+    @property
+    def is_fine(self) -> bool:
+        """Return whether the group repeats within the day."""
+        return self.repeat is not None and self.repeat.unit <= Unit.HOUR
+
+    @property
+    def midnight(self) -> Clock | None:
+        """Return the time of day that is the word "midnight", if one is."""
+        return next((clock for clock in self.clocks if clock.named and clock.hour == 0), None)
+
 
 @dataclass
 class Plan:
@@ -110,23 +120,16 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
             _place_clause(plan, clause, joined)
             joined = ""
         before = clause
-    beside = [group for group in plan.groups if group.joined == "beside"]
-    for group in beside:
-        if not (group.has_days and group.has_times):
+    for group in plan.groups:
+        if group.joined == "beside" and not (group.has_days and group.has_times):
             raise Refused("contradiction", (group.days or group.clocks)[0].span)
     for one, other in pairwise(plan.groups):
         _share_time_before(one, other)
-    plan.groups = [_settle_part(group) for group in plan.groups]
+    for group in plan.groups:
+        is_single = bool(group.days or group.relatives) and not any(days.marked or days.plural for days in group.days)
+        if group.part is not None and group.part.is_adverb and is_single:  # "abends" repeats nothing beside a day
+            group.part = replace(group.part, each=False)
     return plan
-
-
-def _settle_part(group: Group) -> Group:
-    """Return a group whose adverb of a part of the day, such as "abends", repeats nothing if it names single days."""
-    part = group.part
-    is_single = bool(group.days or group.relatives) and not any(days.marked or days.plural for days in group.days)
-    if part is not None and part.is_adverb and is_single:
-        return replace(group, part=replace(part, each=False))
-    return group
 
 
 _ONCE: Final = {Start: "start", Place: "place", Year: "year", Within: "within"}
@@ -176,29 +179,26 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
             _require_unset(group.repeat, clause.span)
             group.repeat = clause
         case Days() | Date() | Relative():
-            fine = group.repeat is not None and group.repeat.unit <= Unit.HOUR
-            if joined and full and not (fine and not group.days):
+            if joined and full and (group.days or not group.is_fine):
                 group = _start_group(plan, joined)
             if isinstance(clause, Relative):
-                if group.relatives and not joined:
-                    raise Refused("contradiction", clause.span)
+                _require_unset(group.relatives and not joined, clause.span)
                 group.relatives.append(clause)
             elif isinstance(clause, Days):
+                before = group.days[-1] if group.days else None
                 is_of_last = len(group.clocks) > 1 and clause.span > group.clocks[-1].span and len(clause.picks) == 1
-                if group.repeat and group.repeat.unit == Unit.DAY and is_of_last and not joined:
-                    raise Refused("contradiction", clause.span)  # "every day at 9 and at 12 on Sundays"
-                if group.days and not joined and not group.repeat:
-                    raise Refused("contradiction", clause.span)
-                if group.repeat and group.days and not joined:
-                    before = group.days[-1]
-                    if before.on == clause.on or (before.period and clause.period):
-                        raise Refused("contradiction", clause.span)
+                if group.repeat is None:
+                    clashes = before is not None
+                elif before is not None and (before.on == clause.on or (before.period and clause.period)):
+                    clashes = True
+                else:  # "every day at 9 and at 12 on Sundays"
+                    clashes = group.repeat.unit == Unit.DAY and is_of_last
+                _require_unset(clashes and not joined, clause.span)
                 group.days.append(clause)
         case Times():
             if not joined and group.part is not None:
                 _share_times(plan, clause)
-            if (group.clocks and not joined) or group.window or group.grid:
-                raise Refused("contradiction", clause.span)
+            _require_unset((group.clocks and not joined) or group.window or group.grid, clause.span)
             group.clocks += clause.clocks
         case Window():
             _require_unset(group.window or group.clocks or (group.grid and not _is_minute(group.grid)), clause.span)

@@ -7,17 +7,15 @@ from datetime import date, datetime, timedelta
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.dates import (
     ONE_DAY,
     add_length,
+    ask_day,
     find_first_day,
     find_next_weekday,
-    find_nth_day,
     find_within,
     make_local_time,
-    resolve_date,
     resolve_relative_day,
 )
 from cloudsched.language.exceptions import list_added
@@ -25,13 +23,12 @@ from cloudsched.language.grammar_days import WEEKEND
 from cloudsched.language.grammar_points import count_date, count_days
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.messages import say, say_all, say_day
-from cloudsched.language.nights import DAYS, find_shift, move_weekdays
+from cloudsched.language.nights import find_shift, move_weekdays
 from cloudsched.language.nodes import (
     DAY,
     FOLLOWING,
     REGULARLY,
     REPEATS,
-    WEEKENDDAY,
     Clause,
     Clock,
     Date,
@@ -39,14 +36,15 @@ from cloudsched.language.nodes import (
     Length,
     Period,
     Pick,
+    Point,
     Relative,
     Repeat,
+    Span,
     Unit,
-    Window,
     Within,
 )
-from cloudsched.language.phrase_context import NOON, Context, TimeOfDay, is_bare
-from cloudsched.language.recurrences import build_recurring
+from cloudsched.language.phrase_context import NOON, Context, is_bare
+from cloudsched.language.recurrences import ask_window, build_recurring
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
@@ -57,8 +55,10 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     """Return the schedule that the clauses mean."""
     plan = build_plan(clauses)
     if plan.marks & {REPEATS, REGULARLY}:
-        plan.groups = [_mark_repeated(group, is_daily=REPEATS in plan.marks) for group in plan.groups]
-    plan.groups = [_repeat_counted(group, context) for group in plan.groups]
+        for group in plan.groups:
+            _mark_repeated(group, is_daily=REPEATS in plan.marks)
+    for group in plan.groups:
+        _repeat_counted(group, context)
     _repeat_dates(plan)
     _fill_others(plan)
     _replace_special_days(plan, context)
@@ -70,13 +70,15 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     resolve_zone(plan, context)
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
     kinds = {"or"} if plan.recurs else {"or", "weekend"}
-    plan.groups = [_choose_days(group, kinds, context) for group in plan.groups]
+    for group in plan.groups:
+        _choose_days(group, kinds, context)
     if _is_recurring(plan, context):
-        plan.groups = [move_weekdays(group, find_shift(group, context), context) for group in plan.groups]
+        for group in plan.groups:
+            move_weekdays(group, find_shift(group, context), context)
         if "once" in plan.marks:
             raise Refused("contradiction")
-        if any(group.relatives for group in plan.groups):
-            raise Refused("contradiction", plan.groups[0].relatives[0].span if plan.groups[0].relatives else None)
+        for node in (node for group in plan.groups for node in group.relatives):
+            raise Refused("contradiction", node.span)
         return build_recurring(plan, context)
     if plan.calendars:
         raise Refused("no-recurrence")
@@ -86,77 +88,65 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     return _build_dates(plan, context) if plan.added else build_once(plan, context)
 
 
-def _mark_repeated(group: Group, *, is_daily: bool) -> Group:
-    """Return a group that repeats because of a word such as "always": on its days, or every day."""
-    if group.days or group.repeat is not None:
-        return replace(group, days=[replace(days, marked=True) for days in group.days])
-    if group.relatives or (group.part is not None and group.part.each):
-        return group
+def _mark_repeated(group: Group, *, is_daily: bool) -> None:
+    """Let a group repeat because of a word such as "always": on its days, or every day."""
+    group.days = [replace(days, marked=True) for days in group.days]
+    if group.days or group.repeat is not None or (group.part is not None and group.part.each):
+        return
     if not is_daily:
         raise Refused("too-vague", hint="say how often: every day, every Monday")
-    return replace(group, repeat=Repeat(1, Unit.DAY, span=(0, 0)))
+    group.repeat = Repeat(1, Unit.DAY)
 
 
-def _repeat_counted(group: Group, context: Context) -> Group:
-    """Return a group with days that are counted from one of each month: "2 days after the 2nd Tuesday"."""
+def _repeat_counted(group: Group, context: Context) -> None:
+    """Find the days that are counted from one of each month: "2 days after the 2nd Tuesday"."""
+    repeat = group.repeat
     for node in [node for node in group.relatives if node.kind == "length"]:
-        base, repeat = node.base, group.repeat
+        base = node.base
         is_edge = isinstance(base, Relative) and base.kind == "edge" and base.unit == Unit.MONTH and not base.ahead
         if isinstance(base, Relative) and is_edge and repeat is not None:
             base = Days((Pick(base.count, DAY),), span=base.span)
         if isinstance(base, Date) and repeat is not None and repeat.unit == Unit.YEAR:
-            moved = Days(dates=(count_date(node, base),), marked=True, on=True, span=node.span)
-            relatives = [each for each in group.relatives if each is not node]
-            group = replace(group, relatives=relatives, days=[*group.days, moved])
+            group.days.append(Days(dates=(count_date(node, base),), marked=True, on=True, span=node.span))
+        elif isinstance(base, Days) and not base.dates:
+            named = replace(base, span=node.span)
+            period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
+            if repeat is None and not (base.marked or _is_repeated(named, context, bounded=False, is_range=True)):
+                continue
+            is_of_years = repeat is not None and repeat.unit == Unit.YEAR and period.months
+            if group.only_if is not None or not (repeat is None or repeat.unit == Unit.MONTH or is_of_years):
+                raise Refused("contradiction", node.span)
+            days, group.only_if = count_days(replace(node, base=base), period)
+            group.days.append(replace(days, period=base.period))
+        else:
             continue
-        if not isinstance(base, Days) or base.dates:
-            continue
-
-        named = replace(base, span=node.span)
-        period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
-        is_monthly = repeat is not None and repeat.unit == Unit.MONTH
-        is_yearly = repeat is not None and repeat.unit == Unit.YEAR and period.months
-        if repeat is not None and not (is_monthly or is_yearly):
-            raise Refused("contradiction", node.span)
-        if repeat is None and not (base.marked or _is_repeated(named, context, bounded=False, is_range=True)):
-            continue
-
-        days, only_if = count_days(replace(node, base=base), period)
-        days = replace(days, period=base.period)
-        if group.only_if is not None:
-            raise Refused("contradiction", node.span)
-        relatives = [each for each in group.relatives if each is not node]
-        group = replace(group, relatives=relatives, days=[*group.days, days], only_if=only_if)
-    return group
+        group.relatives.remove(node)
 
 
-def _choose_days(group: Group, kinds: Collection[str], context: Context) -> Group:
-    """Return a group without a choice of days, such as "Monday or Tuesday": ask which is meant."""
+def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None:
+    """Ask which days are meant, if it is a choice such as "Monday or Tuesday" or "this weekend"."""
     chosen: list[Days] = []
     for days in group.days:
         if days.either not in kinds:
             chosen.append(days)
             continue
-        parts = [replace(days, picks=(pick,), either="") for pick in days.picks]
-        parts += [replace(days, dates=(date,), either="") for date in days.dates]
+        every = replace(days, either="")
+        parts = [replace(every, picks=(pick,)) for pick in days.picks]
+        parts += [replace(every, dates=(date,)) for date in days.dates]
         options = [Option(say("only number {nth} of them", nth=nth), [part]) for nth, part in enumerate(parts, 1)]
         is_week = not days.period and not days.dates and all(not pick.nth for pick in days.picks)
         if is_week and not days.marked:
             options.append(Option("each of them once", parts))
-        options.append(Option("all of them", [replace(days, either="")]))
+        options.append(Option("all of them", [every]))
         picked: list[Days] = context.choices.pick("which-of-month", days.span, tuple(options))
         chosen += picked
-    relatives = [each for node in group.relatives for each in _choose_of_weekend(node, context)]
-    return replace(group, days=chosen, relatives=relatives)
-
-
-def _choose_of_weekend(node: Relative, context: Context) -> list[Relative]:
-    """Return the days that "this weekend" means. Other days are returned as they are."""
-    if node.kind != "weekend":
-        return [node]
-    both = [replace(node, kind="weekday", weekday=day) for day in WEEKEND]
-    options = (Option("Saturday", both[:1]), Option("Sunday", both[1:]), Option("both", both))
-    return context.choices.pick("which-of-month", node.span, options)
+    group.days = chosen
+    for node in [node for node in group.relatives if node.kind == "weekend"]:
+        both = [replace(node, kind="weekday", weekday=day) for day in WEEKEND]
+        halves = (Option("Saturday", both[:1]), Option("Sunday", both[1:]), Option("both", both))
+        group.relatives.remove(node)
+        nodes: list[Relative] = context.choices.pick("which-of-month", node.span, halves)
+        group.relatives += nodes
 
 
 def _lasts_days(plan: Plan) -> bool:
@@ -165,16 +155,6 @@ def _lasts_days(plan: Plan) -> bool:
     lasts = any(end.length is not None and end.length.finest >= Unit.DAY for end in plan.ends)
     is_limited = only.has_days or plan.within or plan.year or only.months
     return lasts and not others and bool(only.clocks) and not is_limited
-
-
-def _list_days_of_month(first: Days, last: Days) -> Days:
-    """Return the days of "every month from the 1st to the 5th"."""
-    ends = (*first.picks, *last.picks)
-    days = range(ends[0].nth, ends[-1].nth + 1)
-    is_plain = len(ends) == 2 and all(pick.what == DAY and pick.nth > 0 for pick in ends) and len(days) > 1
-    if not is_plain or first.period or last.period:
-        raise Refused("inexpressible", last.span, "name the days, for example: every month on the 1st to 5th")
-    return Days(tuple(Pick(day, DAY) for day in days), marked=True, on=True, plural=True, span=last.span)
 
 
 def _fill_others(plan: Plan) -> None:
@@ -218,51 +198,55 @@ def _replace_special_days(plan: Plan, context: Context) -> None:
 def _find_weekdays(group: Group) -> frozenset[int]:
     """Return the weekdays on which a group repeats by the day or the week, none if anything else limits it."""
     repeat = group.repeat
-    is_daily = repeat is not None and repeat.unit == Unit.DAY and repeat.interval == 1
-    is_weekly = repeat is None or (repeat.unit == Unit.WEEK and repeat.interval == 1)
-    if group.months or group.only_if or group.relatives or (group.days and not is_weekly):
+    unit = repeat.unit if repeat is not None and repeat.interval == 1 else None
+    if group.months or group.only_if or group.relatives:
         return frozenset()
     if not group.days:
-        return frozenset(range(DAY)) if is_daily else frozenset()
+        return frozenset(range(DAY)) if unit == Unit.DAY else frozenset()
     are_plain = all(
         (days.marked or days.plural) and not (days.dates or days.period or days.weeks or days.others or days.positions)
         for days in group.days
     )
     picks = [pick for days in group.days for pick in days.picks]
-    if not are_plain or any(pick.nth or pick.what > WEEKENDDAY for pick in picks):
+    if not are_plain or any(pick.nth for pick in picks) or not (repeat is None or unit == Unit.WEEK):
         return frozenset()
-    return frozenset(day for pick in picks for day in DAYS.get(pick.what, (pick.what,)))
+    return frozenset(pick.what for pick in picks)
 
 
 def _drop_count_of_a_day(plan: Plan) -> None:
     """Drop the number of times in "every day 2 times at 8 and 20": it is that of each day, and no end."""
     only, *others = plan.groups
-    counted = [end for end in plan.ends if end.count is not None and end.count == len(only.clocks) > 1]
-    if others or only.repeat is None or only.repeat.unit != Unit.DAY or not counted:
-        return
-    plan.ends = [end for end in plan.ends if end not in counted or end.span > only.clocks[0].span]
+    count = len(only.clocks)
+    if not others and only.repeat is not None and only.repeat.unit == Unit.DAY and count > 1:
+        plan.ends = [end for end in plan.ends if end.count != count or end.span > only.clocks[0].span]
 
 
 def _repeat_dates(plan: Plan) -> None:
-    """Turn the start and the end of "every year from July 1 to July 5" into days of each year."""
-    repeat = plan.groups[0].repeat
-    if len(plan.groups) > 1 or plan.groups[0].days or repeat is None:
+    """Turn start and end into days: "every month from the 1st to the 5th", "every year from July 1 to July 5"."""
+    only, *others = plan.groups
+    first = _find_day(plan.start.point) if plan.start is not None else None
+    last = _find_day(plan.ends[0].point) if len(plan.ends) == 1 else None
+    if others or only.days or only.repeat is None or first is None or last is None:
         return
-    first = plan.start.point if plan.start is not None else None
-    last = plan.ends[0].point if len(plan.ends) == 1 else None
-    if repeat.unit == Unit.MONTH and isinstance(first, Days) and isinstance(last, Days):
-        plan.groups[0].days = [_list_days_of_month(first, last)]
-        plan.start, plan.ends = None, []
-    if repeat.unit != Unit.YEAR:
+    (month, begin, _), (last_month, end, span) = first, last
+    if only.repeat.unit != (Unit.YEAR if month else Unit.MONTH):
         return
-    if not (isinstance(first, Date) and isinstance(last, Date)) or first.year or last.year:
-        return
-    if first.month != last.month or not first.month or not first.day or not last.day or first.day > last.day:
-        raise Refused("inexpressible", last.span, "make two schedules, each with days of one month")
-    picks = tuple(Pick(day, DAY) for day in range(first.day, last.day + 1))
-    period = Period(Unit.YEAR, months=(first.month,))
-    plan.groups[0].days = [Days(picks, period, marked=True, on=True, plural=True, span=last.span)]
+    if last_month != month or not 0 < begin < end:
+        raise Refused("inexpressible", span, "make two schedules, each with days of one month")
+    picks = tuple(Pick(day, DAY) for day in range(begin, end + 1))
+    period = Period(Unit.YEAR, months=(month,)) if month else None
+    only.days = [Days(picks, period, marked=True, on=True, plural=True, span=span)]
     plan.start, plan.ends = None, []
+
+
+def _find_day(point: Point | None) -> tuple[int, int, Span] | None:
+    """Return the month and the day of a date of each year, or 0 and the day for one of each month, with its span."""
+    if isinstance(point, Date) and not point.year:
+        return point.month or 0, point.day or 0, point.span
+    if isinstance(point, Days) and not point.dates:
+        [pick, *others] = point.picks
+        return 0, 0 if others or pick.what != DAY or point.period else pick.nth, point.span
+    return None
 
 
 def _build_dates(plan: Plan, context: Context) -> Schedule:
@@ -274,8 +258,7 @@ def _build_dates(plan: Plan, context: Context) -> Schedule:
         if refused.code != "past":
             raise
     else:
-        local = (once.at or context.now).astimezone(load_tzinfo(once.timezone)).replace(tzinfo=None)
-        dates = [local.isoformat(), *dates]
+        dates = [context.to_local(once.at or context.now).isoformat(), *dates]
     return Schedule(dtstart=dates[0], rdates=dates[1:], timezone=context.timezone)
 
 
@@ -296,13 +279,12 @@ def resolve_zone(plan: Plan, context: Context) -> None:
 
 def list_clocks(plan: Plan) -> list[Clock]:
     """Return all times of day in a phrase."""
-    result = [clock for group in plan.groups for clock in group.clocks]
+    found = [plan.start.clock if plan.start is not None else None, *(end.clock for end in plan.ends)]
     for group in plan.groups:
+        found += group.clocks
         if group.window is not None:
-            result += [clock for clock in (group.window.first, group.window.last) if clock is not None]
-    if plan.start is not None and plan.start.clock is not None:
-        result.append(plan.start.clock)
-    return result + [end.clock for end in plan.ends if end.clock is not None]
+            found += [group.window.first, group.window.last]
+    return [clock for clock in found if clock is not None]
 
 
 def is_24_hour(clock: Clock) -> bool:
@@ -314,25 +296,18 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     if plan.recurs:
         return True
     all_days = [days for group in plan.groups for days in group.days]
-    if not all_days:
-        return False
     bounded = bool(plan.ends or plan.exceptions or plan.calendars or plan.start)
     decided = [
         _is_repeated(days, context, bounded=bounded, is_range=group.only_if is not None)
         for group in plan.groups
         for days in group.days
     ]
-    if all(decided) and not any(group.relatives for group in plan.groups):
-        return True
     if not any(decided):
         return False
-    undecided = [days for days, is_decided in zip(all_days, decided, strict=True) if not is_decided]
-    are_weekdays = all(days.picks and not (days.dates or days.period) for days in all_days)
-    if (
-        any(group.relatives for group in plan.groups)
-        or not are_weekdays
-        or any(pick.nth for days in undecided for pick in days.picks)
-    ):
+    has_others = any(group.relatives for group in plan.groups)
+    if all(decided) and not has_others:
+        return True
+    if has_others or any(days.dates or days.period or any(pick.nth for pick in days.picks) for days in all_days):
         raise Refused("contradiction", all_days[0].span)
     context.choices.assume("It is in every week.")
     return True
@@ -346,25 +321,18 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
         return _ask_repeat(days, context)
     if days.dates or (period is not None and (period.year is not None or period.ahead is not None)):
         return False
-    if days.business and context.calendar is not None and any(pick.nth for pick in days.picks):
-        context.choices.assume(f"It is in every {(period or Period()).unit.name.lower()}.")
-        return True
     several = len(days.picks) > 1 and not is_range
-    if period is not None and period.months:
+    is_counted = any(pick.nth for pick in days.picks)
+    is_business = days.business and context.calendar is not None and is_counted
+    if period is not None and period.months and not is_business:
         return several or len(period.months) > 1 or days.plural
-    if period is not None and (not period.definite or several):
-        context.choices.assume(f"It is in every {period.unit.name.lower()}.")
+    if several or is_business or (period is not None and not period.definite):
+        unit = period.unit if period is not None else Unit.MONTH if is_counted else Unit.WEEK
+        context.choices.assume(f"It is in every {unit.name.lower()}.")
         return True
-    if all(not pick.nth for pick in days.picks):
-        if several:
-            context.choices.assume("It is in every week.")
-        return several
-    if period is None and not several and all(pick.what == DAY for pick in days.picks):
+    if not is_counted or (period is None and days.picks[0].what == DAY):
         return False
-    if several:
-        context.choices.assume("It is in every month.")
-        return True
-    return True if bounded else _ask_repeat(days, context)
+    return bounded or _ask_repeat(days, context)
 
 
 _MANY_DATES = 3
@@ -386,67 +354,57 @@ def build_once(plan: Plan, context: Context) -> Schedule:
         raise Refused("no-recurrence", plan.start.span)
     result: list[datetime] = []
     if plan.within is not None:
-        plan.groups = [_place_within(group, plan.within, context) for group in plan.groups]
-    for said in plan.groups:
-        group = said if said.window is None else _ask_start_of_window(said, said.window, context)
+        for group in plan.groups:
+            _place_within(group, plan.within, context)
+    for group in plan.groups:
+        if group.window is not None:
+            chosen = ask_window(group.window, context)
+            group.window, group.clocks = None, [chosen] if chosen is not None else []
         if group.grid is not None or group.months is not None or plan.year is not None:
             raise Refused("too-vague")
         result += _find_instants(group, context)
     result = sorted(set(result))
-    if not result:
-        raise Refused("no-time")
     if result[0] <= context.now:
         raise Refused("past")
     if len(result) == 1:
         return build_at(result[0], context, is_local=all(_names_local_time(group) for group in plan.groups))
-    local = [at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None).isoformat() for at in result]
+    local = [context.to_local(at).isoformat() for at in result]
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
 
 
-def _ask_start_of_window(group: Group, window: Window, context: Context) -> Group:
-    """Ask whether "tomorrow from 3pm to 4pm" runs at the start of that time."""
-    first, _ = context.resolve_window(window)
-    options = [Option(say("once, at {first}", first=first), Clock(*first, exact=True))]
-    if window.spoken is not None:
-        options.append(Option("minutes before the hour", window.spoken))
-    return replace(group, window=None, clocks=[context.choices.pick("window", window.span, tuple(options))])
-
-
-def _place_within(group: Group, within: Within, context: Context) -> Group:
-    """Return a group whose day is in a period: "next month on the 3rd", "Friday at 9 next week"."""
-    if group.relatives or len(group.days) > 1 or (group.days and (group.days[0].dates or group.days[0].period)):
+def _place_within(group: Group, within: Within, context: Context) -> None:
+    """Put the day of a group into a period: "next month on the 3rd", "Friday at 9 next week"."""
+    if group.relatives or len(group.days) > 1 or any(days.dates or days.period for days in group.days):
         raise Refused("contradiction", within.span)
     if not group.days:
-        return replace(group, relatives=[_ask_day_within(within, context)])
-    days = group.days[0]
-    if len(days.picks) == 1 and not days.picks[0].nth and within.unit == Unit.WEEK:
-        relative = Relative("week", weekday=days.picks[0].what, ahead=within.ahead, span=days.span)
-        return replace(group, days=[], relatives=[relative])
-    if within.unit == Unit.WEEK or not all(pick.nth for pick in days.picks):
+        group.relatives.append(_ask_day_within(within, context))
+        return
+    [days] = group.days
+    is_week, are_counted = within.unit == Unit.WEEK, all(pick.nth for pick in days.picks)
+    if is_week and not are_counted and len(days.picks) == 1:
+        group.days = []
+        group.relatives.append(Relative("week", weekday=days.picks[0].what, ahead=within.ahead, span=days.span))
+    elif is_week or not are_counted:
         raise Refused("too-vague", within.span)
-    return replace(group, days=[replace(days, period=Period(within.unit, ahead=within.ahead))])
+    else:
+        group.days = [replace(days, period=Period(within.unit, ahead=within.ahead))]
 
 
 def _ask_day_within(within: Within, context: Context) -> Relative:
     """Ask for the day of "next week": its first, or the one after as many weeks."""
-    first, last = find_within(within, context)
-    length = Length(((within.unit, within.ahead),), within.span) if within.unit != Unit.QUARTER else None
-    options = [Option(say_day(first), first)] if within.ahead else []
-    if length is not None and within.ahead:
-        then = add_length(context.today, length)
-        options.append(Option(say_day(then), then))
-    else:
-        options.append(Option(say_day(last), last))
+    first, then = find_within(within, context)
+    if within.ahead and within.unit != Unit.QUARTER:
+        then = add_length(context.today, Length(((within.unit, within.ahead),), within.span))
+    options = [Option(say_day(day), day) for day in ((first, then) if within.ahead else (then,))]
     chosen = context.choices.pick("which-of-month", within.span, tuple(options))
     return Relative("day", (chosen - context.today).days, span=within.span)
 
 
 def _is_now(plan: Plan) -> bool:
     """Return whether a phrase says "now" or "in 0 minutes", and names no other time."""
-    only = plan.groups[0]
-    if len(plan.groups) > 1 or len(only.relatives) != 1 or only.days or only.has_times:
-        return False
-    if plan.ends or plan.exceptions or plan.start is not None:
+    only, *others = plan.groups
+    is_alone = len(only.relatives) == 1 and not (others or only.days or only.has_times)
+    if not is_alone or plan.ends or plan.exceptions or plan.start is not None:
         return False
     node = only.relatives[0]
     is_zero = node.length is not None and not any(count for _, count in node.length.amounts)
@@ -455,7 +413,7 @@ def _is_now(plan: Plan) -> bool:
 
 def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedule:
     """Return the schedule of an instant. If it was named by the clock, it is stored as a local time."""
-    shown = at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None)
+    shown = context.to_local(at)
     by_clock = Schedule.once_at(shown, context.timezone) if is_local and not shown.microsecond else None
     return by_clock if by_clock is not None and by_clock.at == at else Schedule.once(at, timezone=context.timezone)
 
@@ -480,27 +438,23 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
             raise Refused("too-vague", node.span)
     shift = find_shift(group, context)
     if shift and group.days and not any(days.dates for days in group.days):
-        group = move_weekdays(group, shift, context)
+        move_weekdays(group, shift, context)
         shift = 0
     days = _find_days(group, context)
-    if days is None:
+    if not days:
         return _find_next_times(group, context)
-    if group.part is not None and group.part.today and days != [context.today]:
-        raise Refused("contradiction", group.part.span)
     part = group.part
+    if part is not None and part.today and days != [context.today]:
+        raise Refused("contradiction", part.span)
     is_adverb = part is not None and part.is_adverb and days[0] > context.today
     if shift and part is not None and is_adverb and part.span > group.clocks[-1].span:
         # "morgen um 3 Uhr nachts" may be early tomorrow, or late in tomorrow's night
-        options = tuple(Option(f"{day:%A, %Y-%m-%d}", more) for more in (0, shift) for day in _shift(days[:1], more))
+        options = tuple(Option(say_day(days[0] + timedelta(days=more)), more) for more in (0, shift))
         shift = context.choices.pick("this-or-next", part.span, options)
     if shift:
-        days = _shift(days, shift)
+        days = [day + timedelta(days=shift) for day in days]
         context.choices.assume(say("That is on {days}, in the night.", days=say_all([say_day(day) for day in days])))
     return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
-
-
-def _shift(days: Sequence[date], more: int) -> list[date]:
-    return [day + timedelta(days=more) for day in days]
 
 
 def _find_moment(node: Relative, context: Context) -> datetime | None:
@@ -511,63 +465,44 @@ def _find_moment(node: Relative, context: Context) -> datetime | None:
         raise Refused("not-understood", node.span)
     if context.follows:
         raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
-    coarse = tuple((unit, count) for unit, count in node.length.amounts if unit >= Unit.DAY)
-    fine = Length(tuple((unit, count) for unit, count in node.length.amounts if unit < Unit.DAY))
-    local = context.local
+    coarse, fine = (
+        Length(tuple(each for each in node.length.amounts if (each[0] >= Unit.DAY) == is_coarse), node.span)
+        for is_coarse in (True, False)
+    )
     now = context.now.replace(microsecond=0)
-    if coarse:
-        day = add_length(local.date(), Length(coarse, node.span))
-        now = context.to_instant(datetime.combine(day, local.time()))
-    try:
-        return now + timedelta(seconds=fine.seconds)
-    except OverflowError:
-        raise Refused("never", node.span) from None
+    if coarse.amounts:
+        now = context.to_instant(add_length(context.local, coarse))
+    return add_length(now, fine)
 
 
-def _find_days(group: Group, context: Context) -> list[date] | None:
-    """Return the days that a group names. None if it names only a time."""
+def _find_days(group: Group, context: Context) -> list[date]:
+    """Return the days that a group names. None are returned if it names only a time."""
     today = context.today
+    if group.relatives and group.days:
+        raise Refused("contradiction", group.days[0].span)
     result = [resolve_relative_day(node, context, today) for node in group.relatives]
     for days in group.days:
-        if result and not days.on and len(group.days) == 1 and group.relatives:
-            raise Refused("contradiction", days.span)
         result += _resolve_days(days, group, context)
     if len({bool(days.dates) for days in group.days}) > 1:
         raise Refused("contradiction", group.days[-1].span)
-    if group.relatives and group.days:
-        raise Refused("contradiction", group.days[0].span)
-    if result:
-        return sorted(set(result))
-    if group.part is not None and (group.part.today or not group.clocks):
-        return [today] if group.part.today else [today + (ONE_DAY if _has_part_passed(group, context) else timedelta())]
-    return None
-
-
-def _has_part_passed(group: Group, context: Context) -> bool:
     part = group.part
-    return part is not None and context.local >= make_local_time(context.today, *context.assume_part_of_day(part.part))
+    if result or part is None or not (part.today or not group.clocks):
+        return sorted(set(result))
+    has_passed = not part.today and context.local >= make_local_time(today, *context.assume_part_of_day(part.part))
+    return [today + timedelta(days=has_passed)]
 
 
 def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
     today = context.today
-    if days.dates:
-        return [_skip_past_date(resolve_date(node, context, today), group, context, days) for node in days.dates]
-    if len(days.picks) > 1:
+    if len(days.picks) > 1 and not days.dates:
         raise Refused("no-recurrence", days.span, "add 'every' if it repeats, or list the dates")
-    pick = days.picks[0]
-    if not pick.nth and days.period is None:
-        return [_resolve_weekday(pick.what, days, group, context)]
     if days.weeks:
         raise Refused("too-vague", days.span)
-    result = find_nth_day(days, context, today)
-    if result == today and _has_day_passed(today, group, context) and (days.period is None or not days.period.year):
-        result = find_nth_day(days, context, today + ONE_DAY)
-    return [result]
-
-
-def _skip_past_date(result: date, group: Group, context: Context, days: Days) -> date:
-    if result == context.today and _has_day_passed(result, group, context):
-        return find_first_day(days.dates[0], context, result + ONE_DAY) if days.dates[0].year is None else result
+    if not (days.dates or days.picks[0].nth or days.period is not None):
+        return [_resolve_weekday(days.picks[0].what, days, group, context)]
+    result = [find_first_day(point, context, today) for point in days.dates or (days,)]
+    if today in result and _has_day_passed(today, group, context):
+        result = [find_first_day(point, context, today + ONE_DAY) for point in days.dates or (days,)]
     return result
 
 
@@ -579,17 +514,15 @@ def _resolve_weekday(weekday: int, days: Days, group: Group, context: Context) -
     today = context.today
     coming = find_next_weekday(weekday, today)
     if today.weekday() == weekday and not _has_day_passed(today, group, context) and group.has_times:
-        options = (Option(say("today, {day:%Y-%m-%d}", day=today), today), Option(say_day(coming), coming))
-        return context.choices.pick("this-or-next", days.span, options)
+        return ask_day((today, coming), days.span, context)
     return coming
 
 
 def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
     part = group.part.part if group.part is not None else None
     if group.clocks:
-        midnight = next((clock for clock in group.clocks if clock.named and clock.hour == 0), None)
-        if midnight is not None:
-            return _resolve_midnight(day, midnight, group, context)
+        if group.midnight is not None:
+            return _resolve_midnight(day, group.midnight, group, context)
         return [make_local_time(day, *time) for time in context.resolve_times(group.clocks, part)]
     if part is not None:
         return [make_local_time(day, *context.assume_part_of_day(part))]
@@ -600,7 +533,8 @@ def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
 
 
 def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -> list[datetime]:
-    begins, ends = make_local_time(day, 0, 0), make_local_time(day, 0, 0) + ONE_DAY
+    begins = make_local_time(day, 0, 0)
+    ends = begins + ONE_DAY
     if len(group.clocks) > 1:
         raise Refused("too-vague", clock.span, "write 00:00 and say on which day")
     if day == context.today:
@@ -621,14 +555,14 @@ def _find_next_times(group: Group, context: Context) -> list[datetime]:
     part = group.part.part if group.part is not None else None
     only = group.clocks[0]
     is_open = len(group.clocks) == 1 and part is None and is_bare(only) and not context.clock24 and 0 < only.hour < NOON
-    if is_open and TimeOfDay(only.hour, only.minute) <= TimeOfDay(context.local.hour, context.local.minute):
+    if is_open and (only.hour, only.minute) <= (context.local.hour, context.local.minute):
         times = [context.ask_half(only)]  # "call Tom at 9", said after 9: this evening, or tomorrow
     else:
         times = context.resolve_times(group.clocks, part)
 
     result = []
     for time in times:
-        local = make_local_time(context.today, *TimeOfDay(*time))
+        local = make_local_time(context.today, *time)
         if context.to_instant(local) <= context.now:
             local += ONE_DAY
         result.append(context.to_instant(local))

@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.schedules.words import English
 from cloudsched.language.messages import say, say_all
-from cloudsched.language.nodes import WEEKENDDAY, WORKDAY, Days, Pick
+from cloudsched.language.nodes import Days, Pick
 from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cloudsched.language.groups import Group
     from cloudsched.language.phrase_context import Context
 
 _NIGHT: Final = 3
 _DAWN: Final = 6
 """The hour before which a time belongs to the night that began on the day before."""
-DAYS: Final[dict[int, Sequence[int]]] = {WORKDAY: range(5), WEEKENDDAY: (5, 6)}
-"""The weekdays of what a pick may name beside a single one."""
 
 
 def find_shift(group: Group, context: Context) -> int:
@@ -41,26 +37,18 @@ def find_shift(group: Group, context: Context) -> int:
     return 1 if is_early else 0
 
 
-def move_weekdays(group: Group, shift: int, context: Context) -> Group:
-    """Return a group that repeats, whose days are so many days later."""
-    if not shift:
-        return group
-    return replace(group, days=[_move(days, shift, context) for days in group.days])
+def move_weekdays(group: Group, shift: int, context: Context) -> None:
+    """Move the days of a group that repeats by so many days."""
+    if shift:
+        group.days = [_move(days, shift, context) for days in group.days]
 
 
 def _move(days: Days, shift: int, context: Context) -> Days:
-    if (
-        days.dates
-        or days.weeks
-        or days.period is not None
-        or any(pick.nth or pick.what > WEEKENDDAY for pick in days.picks)
-    ):
-        raise Refused(
-            "inexpressible", days.span, "name the day on which that time is, for example: on Saturday at 1:00"
-        )
+    if days.dates or days.weeks or days.period is not None or any(pick.nth for pick in days.picks):
+        hint = "name the day on which that time is, for example: on Saturday at 1:00"
+        raise Refused("inexpressible", days.span, hint)
 
-    whats = [day for pick in days.picks for day in DAYS.get(pick.what, (pick.what,))]
-    moved = [(day + shift) % 7 for day in whats]
+    moved = [(pick.what + shift) % 7 for pick in days.picks]
     days_said = say_all([say(English.weekdays[day]) for day in moved])
     context.choices.assume(say("That is on {days}, in the night.", days=days_said))
     return replace(days, picks=tuple(Pick(0, day) for day in moved), business=False)

@@ -23,8 +23,11 @@ from cloudsched.language.nodes import (
     Pick,
     Relative,
     Repeat,
+    Start,
     Unit,
     Window,
+    Within,
+    Year,
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Option, Refused, refuse_impossible
@@ -98,15 +101,15 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
     if plan.start is not None and plan.start.point is not None:
         start = find_first_day(plan.start.point, context, today)
     until = None
-    if plan.year is not None:
-        year = plan.year.year if plan.year.year is not None else today.year + (plan.year.ahead or 0)
-        if year < today.year:
-            raise Refused("past", plan.year.span)
-        start = max(start, date(year, 1, 1))
-        until = date(year, 12, 31)
-    if plan.within is not None:
-        first, until = find_within(plan.within, context)
+    named: list[Within | Year | None] = [plan.year, plan.within]
+    for period in named:
+        if period is None:
+            continue
+        first, until = find_within(period, context)
+        if until < today:
+            raise Refused("past", period.span)
         start = max(start, first)
+    if plan.within is not None:
         context.choices.assume(say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=start, until=until))
     is_bound = plan.start is not None or plan.year is not None or (plan.within is not None and start > today)
     bounds = Bounds(start, has_start=is_bound, until=until)
@@ -120,11 +123,9 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
 
 def _check_times(plan: Plan) -> None:
     """Refuse a plan in which a time of day is missing or would have to be dropped."""
-    fine = [group.repeat is not None and group.repeat.unit <= Unit.HOUR for group in plan.groups]
+    is_fine = any(group.is_fine for group in plan.groups)
     timed = any(group.has_times for group in plan.groups)
-    if len(plan.groups) > 1 and any(
-        not (group.has_times or is_fine) for group, is_fine in zip(plan.groups, fine, strict=True)
-    ):
+    if len(plan.groups) > 1 and not all(group.has_times or group.is_fine for group in plan.groups):
         raise Refused("incomplete", hint="give a time for each group of days")
     start = plan.start
     exact = start is not None and isinstance(start.point, Date) and start.point.year is not None
@@ -132,7 +133,7 @@ def _check_times(plan: Plan) -> None:
         raise Refused("contradiction", start.span)
     for end in plan.ends:
         named = isinstance(end.point, Date | Relative) or (isinstance(end.point, Days) and end.point.dates)
-        if end.clock is not None and not (named and (timed or any(fine) or (start is not None and start.clock))):
+        if end.clock is not None and not (named and (timed or is_fine or (start is not None and start.clock))):
             raise Refused(
                 "contradiction",
                 end.span,
@@ -144,6 +145,10 @@ def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool 
     """Return the rules of one group, including their times of day."""
     if times_only:
         return [Draft("DAILY", times=_find_times(group, plan, context, []))]
+    if group.repeat is None and not group.days:
+        if group.part is None or not group.part.each:
+            raise Refused("no-recurrence")
+        group.repeat = Repeat(1, Unit.DAY)
     repeat = group.repeat
     if group.months is not None and group.months.doubtful:
         context.choices.assume("It applies to these months every year.")
@@ -160,18 +165,11 @@ def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool 
         group = replace(group, repeat=repeat)  # "every 24 hours at 9" is every day at 9
     if repeat is not None and repeat.loose == "bi":
         group = resolve_bi(group, repeat, context)
-        repeat = group.repeat
-    if repeat is not None and repeat.rate > 1:
-        group = resolve_rate(group, repeat, context)
-        repeat = group.repeat
+    if group.repeat is not None and group.repeat.rate > 1:
+        group = resolve_rate(group, group.repeat, context)
+    repeat = group.repeat
     if repeat is not None and repeat.unit <= Unit.HOUR:
         return _build_subdaily_rules(group, repeat, plan, context)
-    if repeat is None and group.months is not None and not group.days and group.has_times:
-        group = replace(group, repeat=Repeat(1, Unit.DAY))
-    if repeat is None and not group.days:
-        if group.part is None or not group.part.each:
-            raise Refused("no-recurrence")
-        group = replace(group, repeat=Repeat(1, Unit.DAY))
     if group.months is not None and repeat is not None and repeat.unit == Unit.YEAR and not group.days:
         on_first = replace(group, days=[Days((Pick(1, DAY),), on=True)])
         daily = replace(group, repeat=Repeat(1, Unit.DAY))
@@ -179,8 +177,6 @@ def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool 
         group = context.choices.pick("which-of-month", group.months.span, choices)
     settled = bool(plan.marks & {"skip-back", "skip-forward", "skip-omit"})
     drafts = build_day_rules(group, context, settled=settled)
-    if not drafts:
-        raise Refused("no-recurrence")
     times = _find_times(group, plan, context, drafts)
     for draft in drafts:
         draft.times = times
@@ -188,26 +184,32 @@ def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool 
     return drafts
 
 
+def ask_window(window: Window, context: Context, repeatedly: str = "") -> Clock | None:
+    """Ask what "from 3pm to 4pm" means: the start of that time, or times during it. Those are None."""
+    first, _ = context.resolve_window(window)
+    options: list[Option[Clock | None]] = [Option(say("once, at {first}", first=first), Clock(*first, exact=True))]
+    if repeatedly:
+        options.append(Option(repeatedly, None))
+    if window.spoken is not None:
+        options.append(Option("minutes before the hour", window.spoken))
+    return context.choices.pick("window", window.span, tuple(options))
+
+
 def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft]) -> list[TimeOfDay]:
     part = group.part.part if group.part is not None else None
     if group.window is not None:
         first, last = context.resolve_window(group.window)
-        options = [
-            Option(say("once, at {first}", first=first), "once"),
-            Option(say("every hour from {first} to {last}", first=first, last=last), "hourly"),
-        ]
-        spoken = group.window.spoken
-        options += [Option("minutes before the hour", "spoken")] if spoken is not None else []
-        chosen = context.choices.pick("window", group.window.span, tuple(options))
-        if chosen == "spoken" and spoken is not None:
-            return context.resolve_times([spoken], part)
-        return _list_steps(first, last, 3600, group.window) if chosen == "hourly" else [first]
+        if group.grid is not None:
+            return _list_minutes(first, last, group.grid, group.window)
+        repeatedly = say("every hour from {first} to {last}", first=first, last=last)
+        chosen = ask_window(group.window, context, repeatedly)
+        return _list_steps(first, last, 3600, group.window) if chosen is None else context.resolve_times([chosen], None)
     if group.grid is not None:
         hours = group.grid.hours or range(24)
         minutes, seconds = group.grid.minutes or (0,), group.grid.seconds or (0,)
         return [TimeOfDay(hour, minute, second) for hour in hours for minute in minutes for second in seconds]
     if group.clocks:
-        midnight = next((clock for clock in group.clocks if clock.named and clock.hour == 0), None)
+        midnight = group.midnight
         if midnight is not None and any(draft.weekdays and not draft.month_days for draft in drafts):
             _ask_midnight(midnight, context, drafts)
         elif midnight is not None:
@@ -248,11 +250,11 @@ def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Con
     first, last = context.resolve_window(window)
     if group.grid is None:
         times = _list_steps(first, last, step, window)
+    elif step == _SECONDS[Unit.HOUR]:
+        times = _list_minutes(first, last, group.grid, window)
     else:
-        times = _list_minutes(first, last, repeat, group.grid, window)
+        raise Refused("contradiction", group.grid.span)
     dated = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY), window=None, grid=None)
-    if any(days.period and not days.marked and not days.on for days in group.days):
-        raise Refused("not-understood", group.days[0].span)
     drafts = build_day_rules(dated, context)
     if last < first and not all(draft.freq == "DAILY" for draft in drafts):
         raise Refused("inexpressible", window.span, "a window that crosses midnight must apply to every day")
@@ -289,10 +291,8 @@ def _build_on_the_clock(group: Group, repeat: Repeat, step: int) -> list[Draft]:
     return [draft]
 
 
-def _list_minutes(first: TimeOfDay, last: TimeOfDay, repeat: Repeat, grid: Grid, window: Window) -> list[TimeOfDay]:
+def _list_minutes(first: TimeOfDay, last: TimeOfDay, grid: Grid, window: Window) -> list[TimeOfDay]:
     """Return the times of some minutes of each hour within a window."""
-    if repeat.unit != Unit.HOUR or repeat.interval != 1 or last <= first:
-        raise Refused("contradiction", grid.span)
     times = [TimeOfDay(hour, minute) for hour in range(24) for minute in sorted(grid.minutes)]
     times = [time for time in times if first <= time <= last]
     if not times:
@@ -342,14 +342,16 @@ class Bounds:
     """The local time that the rules keep counting from, if an edit leaves it as it is."""
 
 
+@dataclass
 class Builder:
     """Gives the rules of a plan their start and their end."""
 
-    def __init__(self, plan: Plan, context: Context, drafts: list[Draft], bounds: Bounds) -> None:
-        self.plan: Plan = plan
-        self.context: Context = context
-        self.drafts: list[Draft] = drafts
-        self.bounds: Bounds = bounds
+    plan: Plan
+    context: Context
+    drafts: list[Draft]
+    bounds: Bounds
+    floating: bool = False
+    """The rules take their days from their start."""
 
     def build(self, exdates: list[str], move: Callable[[Schedule], list[str]] = lambda _: []) -> Schedule:
         """Return the schedule without some days and local times, and without those that `move` finds in all of it."""
@@ -361,8 +363,9 @@ class Builder:
                 draft.skip = "FORWARD"
         for end in self.plan.ends:
             self._apply_end(end)
+        span = self.plan.ends[-1].span if self.plan.ends else None
         if self.bounds.count is not None and self.bounds.until is not None:
-            raise Refused("contradiction", self.plan.ends[-1].span, "keep either the number of times or the end date")
+            raise Refused("contradiction", span, "keep either the number of times or the end date")
         says_seconds = any(time.second for draft in self.drafts for time in draft.times)
         for draft in self.drafts:
             draft.says_seconds = says_seconds
@@ -370,8 +373,8 @@ class Builder:
         if len(texts) > MAX_RULES:
             raise Refused("too-many")
         if self.bounds.count is not None and len(texts) > 1:
-            raise Refused("inexpressible", self.plan.ends[0].span, "give an end date instead of a number of times")
-        dtstart = self.bounds.dtstart or self._find_dtstart()
+            raise Refused("inexpressible", span, "give an end date instead of a number of times")
+        dtstart = self.bounds.dtstart or (self._find_start().isoformat() if self._needs_phase else BEGINNING)
         suffix = ""
         if self.bounds.count is not None:
             suffix = f";COUNT={self.bounds.count}"
@@ -410,27 +413,24 @@ class Builder:
 
     def _fill_days(self, draft: Draft) -> None:
         """Fill in the days that a rule takes from its start: "every month" uses the day of the month of the start."""
-        if draft.freq == "WEEKLY" and not draft.weekdays:
-            draft.weekdays = [(0, self.bounds.start.weekday())]
-            self.context.choices.assume(
-                say("It runs on {weekday}.", weekday=say(English.weekdays[self.bounds.start.weekday()]))
-            )
-        elif draft.freq == "MONTHLY" and not (draft.weekdays or draft.month_days):
-            draft.month_days = [self.bounds.start.day]
-            self.context.choices.assume(say("It runs on day {day} of the month.", day=self.bounds.start.day))
-            if self.bounds.start.day > 28:
-                draft.skip = self.context.choices.pick("month-end", (0, 0), MONTH_ENDS)
-        elif draft.freq == "YEARLY" and not (draft.weekdays or draft.month_days or draft.year_days or draft.weeks):
-            draft.months, draft.month_days = draft.months or [self.bounds.start.month], [self.bounds.start.day]
-            month = say(English.months[self.bounds.start.month - 1])
-            self.context.choices.assume(say("It runs on {month} {day}.", month=month, day=self.bounds.start.day))
-            if lacks_days(draft):
-                draft.skip = self.context.choices.pick("month-end", (0, 0), MONTH_ENDS)
+        start = self.bounds.start
+        if draft.weekdays or draft.month_days or draft.year_days or draft.weeks:
+            return
+        if draft.freq == "WEEKLY":
+            draft.weekdays = [(0, start.weekday())]
+            said = say("It runs on {weekday}.", weekday=say(English.weekdays[start.weekday()]))
+        elif draft.freq == "MONTHLY":
+            draft.month_days = [start.day]
+            said = say("It runs on day {day} of the month.", day=start.day)
+        elif draft.freq == "YEARLY":
+            draft.months, draft.month_days = draft.months or [start.month], [start.day]
+            said = say("It runs on {month} {day}.", month=say(English.months[start.month - 1]), day=start.day)
         else:
             return
+        self.context.choices.assume(said)
+        if lacks_days(draft):
+            draft.skip = self.context.choices.pick("month-end", (0, 0), MONTH_ENDS)
         self.floating = True
-
-    floating = False
 
     def _apply_end(self, end: End) -> None:
         if end.count is not None:
@@ -447,10 +447,11 @@ class Builder:
         if end.point is None or self.bounds.until is not None:
             raise Refused("contradiction", end.span)
         base = max(self.bounds.start, self.context.today)
-        self.bounds.until = find_last_day(end.point, self.context, base, through=end.through)
-        if end.before and any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
+        if not end.before:
+            self.bounds.until = find_last_day(end.point, self.context, base, through=end.through)
+        elif any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
-        if end.before:
+        else:
             self.bounds.until = find_first_day(end.point, self.context, base) - timedelta(days=1)
         if end.clock is not None:
             self.bounds.until_clock = self.context.resolve_time(end.clock)
@@ -465,12 +466,15 @@ class Builder:
         single = len(self.drafts) == 1 and len(length.amounts) == 1 and len(draft.to_rrules()) == 1
         a_day = max(len(draft.times), 1)
         plain = single and draft.interval == 1 and not (draft.months or draft.positions or self.plan.exceptions)
-        if plain and draft.freq == "DAILY" and unit in (Unit.DAY, Unit.WEEK):
-            self.bounds.count = amount * (7 if unit == Unit.WEEK else 1) * a_day
-        elif plain and draft.freq == "WEEKLY" and unit == Unit.WEEK:
-            self.bounds.count = amount * len(set(draft.weekdays)) * a_day
-        elif plain and draft.freq == "MONTHLY" and unit == Unit.MONTH and len(draft.month_days) == 1:
-            self.bounds.count = amount * a_day
+        counts = {
+            ("DAILY", Unit.DAY): 1,
+            ("DAILY", Unit.WEEK): 7,
+            ("WEEKLY", Unit.WEEK): len(set(draft.weekdays)),
+            ("MONTHLY", Unit.MONTH): len(draft.month_days) == 1,
+        }
+        count = counts.get((draft.freq, unit), 0)
+        if plain and count:
+            self.bounds.count = amount * count * a_day
         elif length.finest < Unit.DAY:
             step = _STEPS.get(draft.freq)
             if not single or step is None:
@@ -483,60 +487,38 @@ class Builder:
             self.bounds.until = add_length(self.bounds.start, length) - timedelta(days=1)
             self.context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=self.bounds.until))
 
-    def _find_dtstart(self) -> str:
-        if not self._needs_phase:
-            return BEGINNING
-        context = self.context
-        fine = next((draft for draft in self.drafts if draft.freq in {"HOURLY", "MINUTELY", "SECONDLY"}), None)
-        clock = self.plan.start.clock if self.plan.start is not None else None
-        if fine is not None:
-            return self._find_subdaily_start(clock)
-        first = min(time for draft in self.drafts for time in draft.times)
-        phase = make_local_time(self.bounds.start, *first)
-        if self.floating and not (
-            self.bounds.count is not None and phase <= context.local and not self.bounds.has_start
-        ):
-            return phase.isoformat()
-        daily = all(draft.freq == "DAILY" and draft.interval > 1 for draft in self.drafts)
-        if (
-            daily
-            and not self.bounds.has_start
-            and self.bounds.count is None
-            and not any(d.weekdays or d.months for d in self.drafts)
-        ):
-            return phase.isoformat()
-        return self._find_first_occurrence().isoformat()
-
-    def _find_subdaily_start(self, clock: Clock | None) -> str:
-        context = self.context
-        point = self.plan.start.point if self.plan.start is not None else None
-        if isinstance(point, Relative) and point.kind == "now":
-            return context.local.isoformat()
-        if self.bounds.has_start:
-            time = context.resolve_time(clock) if clock is not None else TimeOfDay(0)
-            begin = make_local_time(self.bounds.start, *time)
-            return begin.isoformat()
-        context.choices.assume("The interval counts from now.")
-        if self.bounds.count is not None:  # the first occurrence is one interval from now
-            step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
-            return (context.local + timedelta(seconds=step)).isoformat()
-        return context.local.isoformat()
-
-    def _find_first_occurrence(self) -> datetime:
+    def _find_start(self) -> datetime:
         """Return the first local time of the rules: from the start if the phrase sets one, otherwise after now."""
-        context = self.context
+        context, bounds = self.context, self.bounds
+        start = self.plan.start or Start(None)
+        is_open = bounds.count is None and not bounds.has_start
+        if any(draft.freq in _STEPS for draft in self.drafts):
+            if isinstance(start.point, Relative) and start.point.kind == "now":
+                return context.local
+            if bounds.has_start:
+                time = context.resolve_time(start.clock) if start.clock is not None else TimeOfDay(0)
+                return make_local_time(bounds.start, *time)
+            context.choices.assume("The interval counts from now.")
+            step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
+            # With a number of times, the first one is one interval from now.
+            return context.local if is_open else context.local + timedelta(seconds=step)
+        phase = make_local_time(bounds.start, *min(time for draft in self.drafts for time in draft.times))
+        has_passed = bounds.count is not None and phase <= context.local and not bounds.has_start
+        if self.floating and not has_passed:
+            return phase
+        is_plain = all(draft.freq == "DAILY" and not (draft.weekdays or draft.months) for draft in self.drafts)
+        if is_open and is_plain and all(draft.interval > 1 for draft in self.drafts):
+            return phase
+
         texts = [text for draft in self.drafts for text in replace(draft, interval=1).to_rrules()]
-        begin = datetime(self.bounds.start.year, self.bounds.start.month, self.bounds.start.day)  # noqa: DTZ001 -- on the zone's clock
-        if not self.bounds.has_start:
+        begin = make_local_time(bounds.start, 0, 0)
+        if not bounds.has_start:
             begin = max(begin, context.local + timedelta(seconds=1))
-        day = datetime(begin.year, begin.month, begin.day)  # noqa: DTZ001 -- see above
         with refuse_impossible():
-            free = Schedule(rrule=texts, dtstart=day.isoformat(), timezone="UTC")
-        clock = self.plan.start.clock if self.plan.start is not None else None
-        if clock is not None and self.bounds.has_start:
-            begin = make_local_time(self.bounds.start, *context.resolve_time(clock))
-        moment = begin - timedelta(seconds=1)
-        result = free.next_after(moment.replace(tzinfo=UTC))
+            free = Schedule(rrule=texts, dtstart=f"{begin:%Y-%m-%d}T00:00:00", timezone="UTC")
+        if start.clock is not None and bounds.has_start:
+            begin = make_local_time(bounds.start, *context.resolve_time(start.clock))
+        result = free.next_after(begin.replace(tzinfo=UTC) - timedelta(seconds=1))
         if result is None:
             raise Refused("never")
         return result.replace(tzinfo=None)

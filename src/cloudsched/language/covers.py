@@ -4,71 +4,81 @@
 
 A phrase has one title, which may stand before, between or behind its clauses. All places that it may have compete: the
 words that are least like a schedule cost least. A way whose title costs more than `MOST` is none.
+
+What a title costs is said by tables. A row names what stands where, and its price: ``weak -1:plain`` is a word of the
+class "weak" behind one of the class "plain". ``|`` is "or", ``!`` is "none of".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, replace
+from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
-from cloudsched.language.lexicon import CLOCK, HARMLESS, MARK, NUMBER, PAIR, PLAIN, QUOTE, WORD, is_plain
-from cloudsched.language.nodes import (
-    Clause,
-    Days,
-    Grid,
-    Mark,
-    Part,
-    Phrase,
-    Place,
-    Relative,
-    Repeat,
-    Span,
-    Times,
-    Unit,
-    Window,
-    Within,
-)
+from cloudsched.language.lexicon import HARMLESS, NUMBER, PAIR, PLAIN, WORD
+from cloudsched.language.nodes import Clause, Phrase, Repeat, Span, Unit
 from cloudsched.language.places import find_place
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
 if TYPE_CHECKING:
     from cloudsched.language.grammar import Parser
-    from cloudsched.language.lexicon import Token
 
 MOST: Final = 1.75
 """The highest price of a reading."""
-
-_PLAIN, _FUNCTION, _WEAK, _STRONG, _NEVER = 0.06, 0.08, 2.0, 2.5, 9.0
-"""The prices of a word of a title: one that is not about time, one such as "of", one that names a day or a number, one
-that only a schedule has, and one that is not known to be no time."""
-_MISSPELT: Final = 1.7
-"""The price of a word that is probably one of the lexicon with a typing error."""
-_BACK: Final = 1.75
-"""What a weak word costs less if a plain one follows: "Friday drinks"."""
-_BETWEEN: Final = 1.2
-"""The price of a weak word behind a plain one: "ring April about the bill"."""
-_COUNT: Final = 0.45
-"""The price of a number, and of its unit, within a title: "skip rope 20 minutes"."""
-_BARE, _NO_DAY, _EDGE, _NO_WORD = 0.3, 0.4, 1.0, 2.0
-"""What it costs if a day stands bare before the title, if no day is said, if a title begins or ends with a word such as
-"of" beside a clause, and if it has no plain word."""
-_UNTIMED: Final = 1.7
-"""What it costs if the schedule before a title says no time of day: "The 5th wave"."""
-_DIVIDED: Final = 0.35
-"""What it costs more if the clauses stand within the title: "dinner at 8 with Bob"."""
+_NEVER: Final = 9.0
+"""The price of a word that no title has, whatever shows that it is one."""
+_VERB: Final = 0.08
+"""The price of a verb such as "start" that begins a title with its object."""
 _SHOWN: Final = 0.35
 """The most that a word of time costs in a title that words such as "remind me to" introduce."""
-_LONGEST_NAME: Final = 4
-"""The most words of the name of a place, with the word for a time."""
+_DIVIDED: Final = 0.35
+"""What it costs more if the clauses stand within the title: "dinner at 8 with Bob"."""
 _NO_LEAD: Final = 0.5
 """What it costs more if a frequency that begins a title says nothing of when: "weekly report"."""
+_NO_CUT: Final = 0.3
+"""What it costs more if the last words of a clause are not left to the title: "at 10:00 | morning pages"."""
+_RIVAL: Final = 0.06
+"""What it costs more to leave a day to the title that may well be the schedule's."""
+_NO_DAY: Final = 0.4
+"""What it costs if the schedule names times of day alone."""
 
-_WEAK_KINDS: Final = frozenset(
+T = TypeVar("T")
+_Condition = tuple[str, bool, frozenset[str]]
+_Rows = list[tuple[_Condition, list[_Condition], T]]
+
+
+def _compile(table: Mapping[str, T]) -> _Rows[T]:
+    """Return the rows of a table: what must, or must not, stand where."""
+
+    def parse(condition: str) -> _Condition:
+        place, _, kinds = condition.rpartition(":")
+        return place or "0", kinds.startswith("!"), frozenset(kinds.strip("!").split("|"))
+
+    rows = [(list(map(parse, pattern.split())), value) for pattern, value in table.items()]
+    return [(conditions[0], conditions[1:], value) for conditions, value in rows]
+
+
+def _find(rows: _Rows[T], said: Mapping[str, AbstractSet[str]]) -> Iterator[T]:
+    """Yield the values of the rows that hold, given the kinds of what stands where."""
+    for (place, is_absent, kinds), others, value in rows:
+        if said[place].isdisjoint(kinds) is is_absent and all(
+            said[other].isdisjoint(some) is absent for other, absent, some in others
+        ):
+            yield value
+
+
+_PLACES: Final = {str(by): by for by in range(-2, 5)}
+"""The places around a word that a row may name."""
+
+_FUNCTIONS: Final = HARMLESS | {"start", "repeat", "other", "closest", "hence"}
+_WEAK: Final = frozenset(
     """
     weekday weekdays month part parts number tens ordinal ordinal-end unit feast named-time adverb bi tri part-adverb
     dayset daysets twice recurring holiday fraction half hours-said hour-number minute-number week-number day-number
@@ -76,66 +86,160 @@ _WEAK_KINDS: Final = frozenset(
     clock-minute minute-unit shift day-end some possessive
     """.split()  # noqa: SIM905 -- easier to read
 )
-_FUNCTIONS: Final = (HARMLESS | {"start", "repeat", "other", "closest", "hence"}) - _WEAK_KINDS
-_CALENDAR: Final = frozenset(
+_CHANGES: Final = frozenset({"skip", "start", "repeat", "verb-intro", "relocate", "make", "add-more", "postpone"})
+"""The classes of verbs that a change may begin with, and a title, too."""
+_LEVELS: Final = {
+    "no-time": PLAIN,
+    "verb": PLAIN | _CHANGES,
+    "function": _FUNCTIONS - PLAIN - _WEAK,
+    "half-plain": _FUNCTIONS - _WEAK | PLAIN,
+    "weak": _FUNCTIONS | _WEAK,
+}
+"""How little a word says about time: nothing, as "of", or as the name of a day or a number."""
+
+_KINDS: Final = _compile(
     {
-        "weekday",
-        "weekdays",
-        "month",
-        "feast",
-        "adverb",
-        "bi",
-        "tri",
-        "dayset",
-        "daysets",
-        "pair",
-        "date",
-        "relday",
-        "possessive",
+        "quote": "plain",
+        "word no-time !letter": "plain",
+        "plain|verb": "subject",
+        "part|halfday-short leads": "subject",  # "Friday night magic"
+        "plain": "object",
+        "article 1:plain": "object",
+        "skip|start|repeat|verb-intro|relocate|make|add-more|postpone": "change",
+        "part !relday -1:!article|in|on|at|each|next|relday|weekday|weekdays|part-of|the|of|about|and|rim": "bare-part",
+        "part !relday -1:and -2:!part|parts": "bare-part",
+        "bare-part": "loose",
+        "number|tens !glued -1:oclock": "loose",
+        "number|tens -1:unit 1:unit": "loose",  # "every 2 hours | 5 minutes stretching"
+        "comma|dash|colon|stop|by": "sign",
+        "and|or|until|before|after|past|than|from": "left-open",
+        "!unknown|and|or|then": "inner",
+        "condition|occasion|hedge|only": "open",
+        "each 1:weak": "recurs",
+        "zone-of": "zone",
+        "plain 1:zone-time 2:!to|for": "zone",
+        "plain 1:plain 2:zone-time 3:!to|for": "zone",
+        "plain 1:plain 2:plain 3:zone-time 4:!to|for": "zone",
     }
 )
-"""The kinds of words that name days or a frequency of days."""
-_BEFORE_TIMES: Final = frozenset({"at", "each", "before", "after", "until", "from", "on", "in", "by"})
-_BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
-_LEFT_OPEN: Final = frozenset({"and", "or", "until", "before", "after", "past", "than", "from"})
-"""The kinds of words behind which a title cannot end."""
-_OF_CLOCKS: Final = frozenset({"oclock", "halfday", "named-time", "half", "past", "hours-said"})
-"""The kinds of words of a time of day."""
-_OPEN: Final = frozenset({"condition", "occasion", "hedge", "only"})
-"""The kinds of words behind a schedule that say that it depends on something."""
-_COUNTED: Final = frozenset({"at", "on", "in", "from", "to", "until", "before", "after", "past"})
-_LOOSE_ENDS: Final = frozenset(
+"""More classes of a word, by its neighbours: the object of a verb, one that may begin the title within a clause."""
+
+_WORDS: Final = _compile(
     {
-        "at",
-        "on",
-        "in",
-        "from",
-        "by",
-        "of",
-        "to",
-        "and",
-        "or",
-        "article",
-        "the",
-        "until",
-        "before",
-        "after",
-        "past",
-        "than",
+        "strong !half-known|to": 2.5,
+        "quote": 0.0,
+        "half-known -1:at|each|before|after|until|from|on|in|by": _NEVER,
+        "half-known at|each|before|after|until|from|on|in|by": _NEVER,
+        "half-known": 0.25,
+        "compound": 0.06,
+        "written -1:!plain": 2.5,  # "standup 9.15"
+        "written 1:!plain": 2.5,
+        "stop-reminding": 2.5,
+        "foreign": _NEVER,
+        "like-a-day -1:on|ordinal|ordinal-end|each|next": _NEVER,
+        "misspelt": 1.7,
+        "mark|no-time": 0.06,
+        "function|half-plain|verb": 0.08,
+        "weak number -1:at|on|in|from|to|until|before|after|past": 2.0,
+        "weak leads": 0.25,  # "Friday drinks"
+        "weak number 1:unit 2:plain": 0.25,  # "24 hour fitness"
+        "weak number|tens -1:!rim": 0.45,  # "skip rope 20 minutes"
+        "weak -1:number": 0.45,
+        "weak unit -1:article -2:plain": 0.45,  # "plan the week"
+        "weak -1:plain": 1.2,  # "ring April about the bill"
+        "weak": 2.0,
+        "to -1:plain 1:object": 0.08,  # "walk through the park"
+        "!rim": 2.5,
     }
 )
-_VERBS: Final = frozenset({"skip", "start", "repeat", "verb-intro", "relocate", "make", "add-more", "postpone"})
-"""The kinds of verbs that a change may begin with, and a title, too."""
-_BEFORE_PARTS: Final = frozenset(
-    {"article", "in", "on", "at", "each", "next", "relday", "weekday", "weekdays", "part-of", "the", "of", "about"}
+"""The price of a word of a title: that of the first row that holds."""
+
+_BEGINNINGS: Final = _compile(
+    {
+        "condition|after|before|at|by|until|from|between 1:!dash": _NEVER,
+        "last:clause 1:only": 2.0,  # "every day at 8am | summer only"
+        "last:clause and|or": 2.0,  # "at 8am | and in the evening"
+        "last:clause function !article": 1.0,
+        "last:clause verb 1:!object": 1.0,
+    }
 )
-"""The kinds of words behind which a part of the day belongs to the schedule: "in the morning", "Monday morning"."""
+"""What the word costs more that begins a title, but for a verb with its object."""
+
+_BEHIND: Final = _compile(
+    {
+        "last:bare": 0.3,
+        "last:times -1:named-time": 0.3,
+        "last:clause -1:change": 2.0,  # the last word of the schedule may belong to the title
+        "last:clause -1:weekday -2:weekday|weekdays|dayset|daysets": 2.0,
+        "last:clause -1:bare-part": 2.0,
+        "last:part last:!each -2:rim": 1.0,  # "morning pages at 9"
+        "last:city": 0.35,  # its zone may be meant
+        "last:times zone": 2.0,  # "9:00 Narnia time"
+    }
+)
+"""What it costs that a title stands behind a clause."""
+
+_LOOSE: Final = "at|on|in|from|by|of|to|and|or|article|the|until|before|after|past|than"
+_CALENDAR: Final = "weekday|weekdays|month|feast|adverb|bi|tri|dayset|daysets|pair|date|relday|possessive"
+_CLOCK: Final = "clock|oclock|halfday|named-time|half|past|hours-said"
+_WAYS: Final = _compile(
+    {
+        # "an hour before | 6pm", "move gym to | 6am"
+        "last:at|from|to|until|before|after|past|than last:!generic|own end:!rim before:!whole": 2.0,
+        f"last:{_LOOSE} last:!generic|own|hence before:!whole": 1.0,
+        "last:number end:unit": 2.0,  # "watch 60 | minutes"
+        "last:letter end:!rim": 2.0,  # "à 10:15"
+        "last:half-known|leads last:!no-time before:!whole": 1.75,  # the word that made it cheap is not in the title
+        "title:!plain|compound": 2.0,
+        "title:recurs before:whole": 2.0,
+        "before:divided rest:!timed|sure": 2.0,
+        "all:!dated": _NO_DAY,
+        # "Monday gym | at 7": the day is no title
+        f"all:!dated before:!whole title:{_CALENDAR}": 2.0,
+        "all:!day before:!whole title:event-1|event-2": 9.0,  # "sunset walk": when that is, nobody knows here
+        "all:!timed before:!whole title:event-1": 9.0,
+        "all:within all:repeats": 2.0,  # "plan next week every day at 9": what "next week" belongs to is not known
+        "before:clause rest:within": 2.0,
+        "before:clause next:part end:part": 2.0,  # "parents evening"
+        "before:clause before:!shown all:!timed": 0.3,
+        "before:clause before:!shown|says-each|sure all:!timed": 1.4,  # "The 5th wave"
+        f"before:sure before:!shown|says-each all:!timed title:{_CLOCK}": 1.4,
+        # a single unknown word may have been meant as a time
+        "before:clause before:!shown|relative rest:!clause all:!timed title:single": 1.7,
+        "next:mark end:verb-intro": 0.3,  # "10k run | on Saturday"
+        "first:relocate|postpone end:from": 9.0,  # "move gym | from monday to friday"
+    }
+)
+"""What a title costs together with the clauses."""
+
 _INTROS: Final = frozenset({"intro", "remind"})
 _CLOSING: Final = frozenset({"stop", "polite"})
-_GOVERNING: Final = frozenset({"at", "from", "to", "until", "before", "after", "past", "than"})
-"""The kinds of words that say when together with the time behind them."""
-_SIGNS: Final = frozenset({"comma", "dash", "colon", "stop", "by"})
-_BEGINS_NO_TITLE: Final = frozenset({"condition", "after", "before", "at", "by", "until", "from", "between"})
+_OPEN_ENDS: Final = frozenset([*_LOOSE.split("|"), "for", "then", "greeting"])
+"""The kinds of words that no title has before clauses in its midst."""
+_WRITTEN_TIME: Final = re.compile(r"([01]?\d|2[0-3])\.[0-5]\d")
+"""A time of day that might be another number: 9.15."""
+
+_CLAUSES: Final = _compile(
+    {
+        "times|window|grid": "timed",
+        "relative|repeat length": "timed",
+        "relative": "sure settled",
+        "relative !length": "day single-day",
+        "repeat": "day repeats settled",
+        "repeat adverb": "bare",
+        "days": "day",
+        "days marked|on": "sure",
+        "days !marked|on": "bare",
+        "days marked|plural": "repeats",
+        "days !marked|plural": "single-day",
+        "days marked !plural": "settled",
+        "part each|today": "day single-day settled dated",
+        "part today": "sure",
+        "within": "settled",
+        "!times|window|part|place|mark": "dated",
+    }
+)
+"""What clauses say, by their class and what they have."""
 
 
 def find_covers(parser: Parser) -> list[Phrase]:
@@ -157,8 +261,23 @@ class _Covers:
         self._end = self._find_end()
         self._is_asked = False
         self._noun: Span | None = None
-        self._compounds = self._find_compounds()
-        self._prices = [self._price(at) for at in range(self._end)]
+        self._kinds = [self._classify(at) for at in range(self._end)]
+        self._kinds += [{"rim"} for _ in _PLACES]
+        self._join_compounds()
+        self._around = [{place: self._kinds[at + by] for place, by in _PLACES.items()} for at in range(self._end)]
+        for at in reversed(range(self._end)):
+            behind = max((match.end for match in self._matches[at].values()), default=at)
+            if "subject" in self._kinds[min(behind, self._end)]:
+                self._kinds[at].add("leads")
+            self._kinds[at].update(_find(_KINDS, self._around[at]))
+        self._prices = [next(_find(_WORDS, around)) for around in self._around]
+        for at, price in enumerate(self._prices):
+            if "half-known" in self._kinds[at]:
+                parser.block(at, "half-known")
+            elif price == _NEVER:
+                parser.block(at)
+            if price > _VERB and "on" not in self._kinds[at]:
+                self._kinds[at].add("open")
         self._rest: dict[int, tuple[Clause, ...] | None] = {}
 
     def _find_end(self) -> int:
@@ -169,175 +288,151 @@ class _Covers:
         is_closed = end and "closer" in self._matches[end - 1] and not _INTROS.isdisjoint(self._matches[0])
         return end - 1 if is_closed else len(self._tokens)
 
+    def _classify(self, at: int) -> set[str]:
+        """Return the classes that a word has by itself."""
+        token, here = self._tokens[at], self._matches[at]
+        kinds = {*here}
+        kinds |= {token.kind, next((name for name, some in _LEVELS.items() if kinds <= some), "strong")}
+        if token.glued:
+            before = self._tokens[at - 1]
+            is_joined = "-" in {token.text, before.text} or (before.kind, token.kind) == (NUMBER, WORD)
+            kinds |= {"glued", "joined"} if is_joined else {"glued"}
+        if not here and len(token.text) == 1:
+            kinds.add("letter")
+        if "half-known" in here:
+            kinds.add(f"event-{here['half-known'].value}")
+        if token.kind == PAIR and _WRITTEN_TIME.fullmatch(token.text):
+            kinds.add("written")
+        if token.kind == WORD and not here:
+            word, language = token.text, self._parser.cursor.language
+            facts = {
+                "unknown": True,
+                "inner": language.verbs_last,
+                "foreign": says_how_often(word) or find_languages(word, language),
+                "like-a-day": word.endswith(language.day_endings),
+                "misspelt": is_misspelt(word, language),
+            }
+            kinds.update(name for name, holds in facts.items() if holds)
+        return kinds
+
+    def _join_compounds(self) -> None:
+        """Give words one class that are written together with one outside the lexicon: "7-minute-workout", "5k"."""
+        starts = [at for at in range(self._end) if "joined" not in self._kinds[at]]
+        for first, end in pairwise([*starts, self._end]):
+            if end - first > 1 and any("unknown" in each for each in self._kinds[first:end]):
+                self._kinds[first:end] = [{"compound", *(each & {"dash"})} for each in self._kinds[first:end]]
+
+    def _unite(self, begin: int, end: int) -> set[str]:
+        return set().union(*self._kinds[begin:end])
+
     def find(self) -> Iterator[Phrase]:
         """Yield all ways."""
         for start, clauses, extra, is_shown in self._list_starts():
             if start == self._end:
                 if clauses:
                     yield Phrase(self._noun, clauses, extra, 0, self._is_asked)
-                continue
-            if self._parser.allows_title:
+            elif self._parser.allows_title:
                 yield from self._find_titled(start, clauses, extra, is_shown=is_shown)
 
     def _find_titled(self, begin: int, before: tuple[Clause, ...], extra: float, *, is_shown: bool) -> Iterator[Phrase]:
         c = self._parser.cursor
         c.at = begin
         c.take("article")
-        lead = c.attempt(parse_lead)
+        lead = tuple(c.attempt(parse_lead) or ())
         after = c.at
-        if lead and (c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after])):
-            lead = None
+        if c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after]):
+            lead = ()
         spared = sum(self._prices[begin:after]) if lead else 0.0
-        is_sure = any(_is_timed(each) or _is_sure_day(each) for each in before)
-        if is_shown and is_sure and "for" not in self._matches[begin - 1]:
-            yield from self._find_shown(begin, before, extra)
-        price = extra + self._price_start(begin, before)
-        words = 0
+        said = _describe_all(before)
+        if is_shown:
+            said.add("shown")
+            if not said.isdisjoint({"timed", "sure"}) and "for" not in self._kinds[begin - 1]:
+                # "remind me on Friday at 5 to | plan Monday": all words behind "to" are the title
+                prices = [each if each == _NEVER else min(each, _SHOWN) for each in self._prices[begin : self._end]]
+                yield from self._make(begin, self._end, before, extra + sum(prices), {"whole"})
+        if not self._unite(0, begin).isdisjoint({"each", "adverb"}):
+            said.add("says-each")
+        price = extra + self._price_beginning(begin, before)
         for end in range(begin + 1, self._end + 1):
             price += self._prices[end - 1]
-            words += self._is_word(end - 1) or end - 1 in self._compounds
             if price - spared > MOST:
                 return
             rest = self._read_rest(end)
-            if rest is None and words and not (is_shown and before):
-                yield from self._find_divided(begin, end, before, price + self._price_end(begin, end), words)
-            if rest is None or not (before or rest or lead):
+            if rest is None:
+                if not (is_shown and before):
+                    yield from self._find_divided(begin, end, before, price)
                 continue
-            whole = price + self._price_end(begin, end) + (0 if words else _NO_WORD)
-            if before and any(isinstance(each, Within) or self._is_bare_part(each, end) for each in rest):
-                whole += _WEAK
-            if before and not is_shown and not any(map(_is_timed, (*before, *rest))):
-                says_each = any("each" in here or "adverb" in here for here in self._matches[:begin])
-                is_sure = any(map(_is_sure_day, before)) and not any(map(self._is_of_clock, range(begin, end)))
-                whole += _BARE if says_each or is_sure else _UNTIMED
-                if words == 1 and not rest and not any(isinstance(each, Relative) for each in before):
-                    whole += _UNTIMED  # a single unknown word may have been meant as a time
-            if rest and isinstance(rest[0], Mark) and end < self._end and "verb-intro" in self._matches[end]:
-                whole += _BARE  # "10k run | on Saturday"
-            title = self._find_span(begin, end)
-            if title is None or self._moves(begin, end):
-                continue
-            if lead and end > after and _may_lead(lead, (*before, *rest)):
-                clauses = (*lead, *before, *rest)
-                yield from self._price_whole(title, clauses, whole - spared, words)
+            whole = price
+            is_free = "mark" in _describe_all(lead) or "settled" not in _describe_all((*before, *rest))
+            if lead and end > after and is_free:
+                yield from self._make(begin, end, (*lead, *before, *rest), price - spared, said, rest)
                 whole += _NO_LEAD
-            yield from self._price_whole(title, (*before, *rest), whole, words)
-            names_one = any(_names_day(each) and not _repeats(each) for each in rest)
-            if is_shown and before and names_one and not any(map(_names_day, before)):
-                # "remind me at noon that rent is due | on Friday": that may be what, and not when
-                rival = self._find_span(begin, self._end)
-                yield Phrase(rival, before, whole + _PLAIN, words, self._is_asked, is_rival=True)
+            for way in self._make(begin, end, (*before, *rest), whole, said, rest):
+                yield way
+                if {"shown", "clause"} <= said and "day" not in said and "single-day" in _describe_all(rest):
+                    # "remind me at noon that rent is due | on Friday": that may be what, and not when
+                    title = way.title and (way.title[0], self._tokens[self._end - 1].end)
+                    yield replace(way, title=title, clauses=before, price=way.price + _RIVAL, is_rival=True)
 
-    def _find_shown(self, begin: int, before: tuple[Clause, ...], price: float) -> Iterator[Phrase]:
-        """Yield the way in which all words behind "to" are the title: "remind me on Friday at 5 to | plan Monday"."""
-        prices = self._prices[begin : self._end]
-        words = sum(map(self._is_word, range(begin, self._end)))
-        title = self._find_span(begin, self._end)
-        repeats = any("each" in self._matches[at] and self._names_time(at + 1) for at in range(begin, self._end - 1))
-        if words and title is not None and _NEVER not in prices and not repeats:
-            price += _price_days(before) + sum(min(each, _SHOWN) for each in prices)
-            yield Phrase(title, before, price, words, self._is_asked)
-
-    def _find_divided(
-        self, begin: int, end: int, first: tuple[Clause, ...], price: float, words: int
+    def _make(
+        self,
+        begin: int,
+        end: int,
+        clauses: tuple[Clause, ...],
+        price: float,
+        before: AbstractSet[str] = frozenset(),
+        rest: tuple[Clause, ...] = (),
     ) -> Iterator[Phrase]:
-        """Yield the ways in which a title goes on behind the clauses: "dinner | at 8 | with Bob"."""
-        title = self._find_span(begin, end)
-        has_word = any(self._is_word(at) and at not in self._compounds for at in range(begin, end))
-        is_whole = has_word and {*_LOOSE_ENDS, "for", "then", "greeting"}.isdisjoint(self._matches[end - 1])
-        if title is None or not is_whole or self._moves(begin, end) or "for" in self._matches[end]:
+        """Yield the way with this title if it is not too dear."""
+        inner = [at for at in range(begin, end) if "sign" not in self._kinds[at]]
+        if not inner or not clauses:
             return
-        if first and not (self._may_be_object(begin) and self._find_stop(begin) >= end):
+        words = sum(not each.isdisjoint({"plain", "compound"}) for each in self._kinds[begin:end])
+        title = self._unite(begin, end) | ({"single"} if words == 1 else set())
+        said = {"title": title, "first": self._kinds[begin], "last": self._kinds[inner[-1]], "end": self._kinds[end]}
+        said |= {"before": before, "all": _describe_all(clauses), "rest": _describe_all(rest)}
+        price += sum(_find(_WAYS, said | {"next": _describe_all(rest[:1])}))
+        if price <= MOST:
+            span = self._tokens[inner[0]].start, self._tokens[inner[-1]].end
+            yield Phrase(span, clauses, price, words, self._is_asked)
+
+    def _find_divided(self, begin: int, end: int, first: tuple[Clause, ...], price: float) -> Iterator[Phrase]:
+        """Yield the ways in which a title goes on behind the clauses: "dinner | at 8 | with Bob"."""
+        is_open = not self._kinds[end - 1].isdisjoint(_OPEN_ENDS) or "for" in self._kinds[end]
+        if (
+            is_open
+            or "plain" not in self._unite(begin, end)
+            or (first and not ("object" in self._kinds[begin] and self._find_stop(begin) >= end))
+        ):
             return
         for _, at, before, found in self._walk(end):
-            clauses = (*first, *before, *found)
-            if isinstance(found[-1], Mark) or not any(_is_timed(each) or _is_sure_day(each) for each in clauses):
+            if "mark" in _describe(found[-1]):
                 continue
-            between = self._may_stand_between(at) if at < self._end else False
             for stop in range(at + 1, self._find_stop(at) + 1):
-                if not self._ends_title(at, stop) or not (between or stop == self._end):
+                is_ended = "plain" in self._unite(at, stop) and "left-open" not in self._kinds[stop - 1]
+                if not is_ended or (stop < self._end and "inner" not in self._kinds[at]):
                     continue
                 last = self._read_rest(stop)
-                rest = self._find_span(at, stop)
-                if last is None or rest is None:
+                if last is None:
                     continue
+                clauses = (*first, *before, *found)
                 whole = price + _DIVIDED + sum(self._prices[at:stop])
-                for way in self._price_whole(title, (*clauses, *last), whole, words):
-                    yield replace(way, rest=rest)
+                ends = [self._tokens[by].end for by in range(at, stop) if "sign" not in self._kinds[by]]
+                for way in self._make(begin, end, (*clauses, *last), whole, {"divided"}, clauses):
+                    yield replace(way, rest=(self._tokens[at].start, ends[-1]))
 
     def _find_stop(self, begin: int) -> int:
         """Return the token behind the words that may be the rest of a title: none is about time, or a condition."""
-        starts_days = "on" in self._matches[begin] if begin < self._end else False  # "on match days"
-        if begin >= self._end or self._tokens[begin].glued or self._names_zone(begin):
-            return begin
-        at = begin
-        while at < self._end and _OPEN.isdisjoint(self._matches[at]) and self._tokens[at].kind != NUMBER:
-            if self._prices[at] > _FUNCTION and "on" not in self._matches[at]:
-                break
-            at += 1
-        return min(at, begin + 1) if starts_days else at
-
-    def _may_stand_between(self, at: int) -> bool:
-        """Return whether words may be of the title although clauses follow: "with Bob", or a verb that comes last."""
-        begins_another = not {"and", "or", "then"}.isdisjoint(self._matches[at])
-        return not begins_another and (self._parser.cursor.language.verbs_last or bool(self._matches[at]))
-
-    def _ends_title(self, begin: int, end: int) -> bool:
-        return any(map(self._is_word, range(begin, end))) and _LEFT_OPEN.isdisjoint(self._matches[end - 1])
-
-    def _names_time(self, at: int) -> bool:
-        return not _WEAK_KINDS.isdisjoint(self._matches[at])
-
-    def _is_of_clock(self, at: int) -> bool:
-        """Return whether a token may be of a time of day."""
-        return self._tokens[at].kind == CLOCK or not _OF_CLOCKS.isdisjoint(self._matches[at])
-
-    def _price_whole(
-        self, title: Span | None, clauses: tuple[Clause, ...], price: float, words: int
-    ) -> Iterator[Phrase]:
-        no_day = _price_days(clauses)
-        price += no_day
-        if no_day and title is not None and self._names_days(title):
-            price += _WEAK  # "Monday gym | at 7": the day is no title
-        event = 0 if title is None else self._find_event(title)  # "sunset walk": when that is, nobody knows here
-        if event and not (any(map(_names_day, clauses)) and (event > 1 or any(map(_is_timed, clauses)))):
-            return
-        if any(isinstance(each, Within) for each in clauses) and any(map(_repeats, clauses)):
-            price += _WEAK  # "plan next week every day at 9": what "next week" belongs to is not known
-        if clauses and price <= MOST:
-            yield Phrase(title, clauses, price, words, self._is_asked)
-
-    def _moves(self, begin: int, end: int) -> bool:
-        """Return whether words move a task of before: "move gym | from monday to friday"."""
-        verb = self._matches[begin].keys() & {"relocate", "postpone"}
-        return bool(verb) and end < self._end and "from" in self._matches[end]
-
-    def _names_days(self, title: Span) -> bool:
-        """Return whether a title has words that name days."""
-        tokens = [at for at, token in enumerate(self._tokens) if title[0] <= token.start < title[1]]
-        return any(not _CALENDAR.isdisjoint(self._matches[at]) and at not in self._compounds for at in tokens)
-
-    def _find_event(self, title: Span) -> int:
-        """Return 1 if a title has words such as "sunset", which need a day and a time, 2 for "my birthday", else 0."""
-        tokens = [at for at, token in enumerate(self._tokens) if title[0] <= token.start < title[1]]
-        return next((match.value for at in tokens if (match := self._matches[at].get("half-known"))), 0)
-
-    def _find_loose(self, begin: int, end: int) -> int | None:
-        """Return the token in a clause from which on it may belong to the title: "at 10:00 | morning pages"."""
-        last = end - 1
-        if last > begin and (self._stands_bare(last) or self._is_minute(last)):
-            return last
-        if last > begin + 2 and self._is_second_amount(last - 1):
-            return last - 1
-        if not self._is_asked:
-            return None
-        return next((at for at in range(begin + 1, end) if "to" in self._matches[at]), None)  # "remind me … | to …"
+        if self._kinds[begin].isdisjoint({"on", "glued", "zone"}):
+            while self._kinds[begin].isdisjoint({"open", "rim"}):
+                begin += 1
+        return begin
 
     def _list_starts(self) -> Iterator[_Start]:
         """Yield each token at which a title may begin, with the clauses before it and their price."""
         parser, c = self._parser, self._parser.cursor
         at = self._skip_intro()
-        yield from self._start_at(at, (), 0.0)
+        yield at, (), 0.0, False
         c.at = at
         c.skip("intro", "polite", "comma", "colon", "verb-intro")
         behind = c.at
@@ -345,37 +440,37 @@ class _Covers:
             yield behind, (), 0.3, True
         extra = 0.0
         for begin, end, before, found in self._walk(behind):
-            cut = self._find_loose(begin, end)
+            loose = {"loose", "to"} if self._is_asked else {"loose"}  # "remind me … | to …"
+            cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), None)
             shorter = None if cut is None else parser.parse_between(begin, cut)
             if cut is not None and shorter is not None:
                 yield from self._start_at(cut, (*before, *shorter), extra)
-                extra += _BARE
+                extra += _NO_CUT
             yield from self._start_at(end, (*before, *found), extra)
 
-    def _walk(self, at: int) -> Iterator[tuple[int, int, tuple[Clause, ...], Sequence[Clause]]]:
+    def _walk(
+        self, at: int, *, is_behind: bool = False
+    ) -> Iterator[tuple[int, int, tuple[Clause, ...], Sequence[Clause]]]:
         """Yield the clauses from a token on, one by one: where each begins and ends, those before it, and itself."""
         parser = self._parser
-        clauses: list[Clause] = []
+        clauses: tuple[Clause, ...] = ()
         while at < self._end:
-            joined = parser.parse_joint(at) if clauses else None
-            here = parser.cursor.at if joined is not None else at
+            joined = parser.parse_joint(at) if clauses or is_behind else None
+            here = parser.cursor.at if joined else at
+            if parser.parse_clause(here) is None:
+                here, joined = at, None
             found = parser.parse_clause(here)
-            if found is None and joined is not None:
-                here = at
-                found, joined = parser.parse_clause(at), None
             if found is None:
-                break
+                return
             if joined is not None:
-                clauses.append(joined)
+                clauses = (*clauses, joined)
             at = found[1]
             parser.furthest = max(parser.furthest, at)
-            yield here, at, tuple(clauses), found[0]
-            clauses += found[0]
+            yield here, at, clauses, found[0]
+            clauses = (*clauses, *found[0])
 
     def _start_at(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[_Start]:
-        yield (min(self._parser.skip_end(at), self._end) if clauses else at), clauses, extra, False
-        if not clauses:
-            return
+        yield min(self._parser.skip_end(at), self._end), clauses, extra, False
         c = self._parser.cursor
         c.at = at
         c.skip("comma", "colon", "dash", "polite", "then", "filler", "intro-behind")
@@ -385,7 +480,7 @@ class _Covers:
         if c.at == at or c.at >= self._end:
             return
         self._is_asked = self._is_asked or is_asked or bool(outro and outro.value)
-        is_shown = self._is_asked or "colon" in self._matches[c.at - 1] or "dash" in self._matches[c.at - 1]
+        is_shown = self._is_asked or not self._kinds[c.at - 1].isdisjoint({"colon", "dash"})
         yield c.at, clauses, extra + (0.0 if is_shown or outro is None else 0.2), is_shown
 
     def _skip_intro(self) -> int:
@@ -404,289 +499,35 @@ class _Covers:
 
     def _read_rest(self, at: int) -> tuple[Clause, ...] | None:
         """Return the clauses from a token behind the title to the end. None if they do not reach it."""
-        return () if at == self._end else self._join(at)
-
-    def _join(self, at: int) -> tuple[Clause, ...] | None:
-        """Return what joins the clauses before a token and from there on, and these clauses."""
-        joined = self._parser.parse_joint(at)
-        if joined is not None:
-            rest = self._follow(self._parser.cursor.at)
-            if rest is not None:
-                return (joined, *rest)
-        return self._follow(at)
-
-    def _follow(self, at: int) -> tuple[Clause, ...] | None:
-        """Return the clauses from a token to the end, at least one. None if they do not reach it."""
         if at not in self._rest:
-            found = self._parser.parse_clause(at)
-            self._rest[at] = None
-            if found is not None:
-                self._parser.furthest = max(self._parser.furthest, found[1])
-                rest = self._continue(found[1])
-                self._rest[at] = None if rest is None else (*found[0], *rest)
+            end, clauses = at, ()
+            for _, reached, before, found in self._walk(at, is_behind=True):
+                end, clauses = self._parser.skip_end(reached), (*before, *found)
+            self._rest[at] = clauses if end >= self._end else None
         return self._rest[at]
 
-    def _continue(self, at: int) -> tuple[Clause, ...] | None:
-        """Return the clauses from a token behind a clause to the end. None if they do not reach it."""
-        return () if self._parser.skip_end(at) >= self._end else self._join(at)
-
-    def _price(self, at: int) -> float:
-        """Return the price of a word within a title."""
-        token, here = self._tokens[at], self._matches[at]
-        if token.kind == QUOTE:
-            return 0.0
-        if "half-known" in here:
-            self._parser.block(at, "half-known")
-            around = here.keys() | (self._matches[at - 1].keys() if at else set())
-            is_subject = _BEFORE_TIMES.isdisjoint(around)
-            return _WEAK - _BACK if is_subject else _NEVER
-        if at in self._compounds:
-            return _PLAIN
-        is_within = 0 < at < self._end - 1 and self._is_word(at - 1) and self._is_word(at + 1)
-        if _is_written_time(token) and not is_within:
-            return _STRONG  # "standup 9.15"
-        if "stop-reminding" in here:
-            return _NEVER
-        if token.kind == MARK:
-            return _PLAIN if here.keys() <= HARMLESS else _STRONG
-        if here.keys() <= PLAIN:
-            return self._price_plain(at)
-        if not here.keys() - _FUNCTIONS - PLAIN:
-            return _FUNCTION
-        if here.keys() - _FUNCTIONS - PLAIN <= _WEAK_KINDS:
-            is_counted = at and not _COUNTED.isdisjoint(self._matches[at - 1])
-            if "number" in here and is_counted:
-                return _WEAK
-            behind = max(match.end for match in here.values())
-            if behind < self._end and self._is_like_a_word(behind):
-                return _WEAK - _BACK
-            if "number" in here and at + 2 < self._end and "unit" in self._matches[at + 1] and self._is_word(at + 2):
-                return _WEAK - _BACK  # "24 hour fitness"
-            if at and (here.keys() & {"number", "tens"} or "number" in self._matches[at - 1]):
-                return _COUNT
-            if "unit" in here and at > 1 and "article" in self._matches[at - 1] and self._is_word(at - 2):
-                return _COUNT  # "plan the week"
-            return _BETWEEN if at and self._is_word(at - 1) else _WEAK
-        is_between = 0 < at < self._end - 1 and self._is_word(at - 1) and self._may_be_object(at + 1)
-        return _FUNCTION if "to" in here and is_between else _STRONG  # "walk through the park"
-
-    def _find_compounds(self) -> set[int]:
-        """Return the tokens written together with a word that is not about time: "7-minute-workout", "5k"."""
-        found: set[int] = set()
-        starts = [at for at in range(len(self._tokens)) if not at or not self._is_glued(at)]
-        for first, end in pairwise([*starts, len(self._tokens)]):
-            parts = range(first, end)
-            if len(parts) > 1 and any(self._tokens[at].kind == WORD and not self._matches[at] for at in parts):
-                found.update(parts)
-        return found
-
-    def _is_glued(self, at: int) -> bool:
-        """Return whether a token is one word with the token before it."""
-        token, before = self._tokens[at], self._tokens[at - 1]
-        is_hyphen = "-" in {token.text, before.text}
-        return token.glued and (is_hyphen or (before.kind == NUMBER and token.kind == WORD))
-
-    def _price_plain(self, at: int) -> float:
-        word, language = self._tokens[at].text, self._parser.cursor.language
-        is_day = at > 0 and not _BEFORE_DAYS.isdisjoint(self._matches[at - 1]) and word.endswith(language.day_endings)
-        if (is_day and not self._matches[at]) or says_how_often(word) or find_languages(word, language):
-            self._parser.block(at)
-            return _NEVER
-        return _MISSPELT if not self._matches[at] and is_misspelt(word, language) else _PLAIN
-
-    def _price_start(self, begin: int, before: Sequence[Clause]) -> float:
-        here = self._matches[begin]
-        price = 0.0
-        is_compound = begin + 1 < self._end and self._tokens[begin + 1].text == "-"
-        if not is_compound and not _BEGINS_NO_TITLE.isdisjoint(here) and self._tokens[begin].kind != QUOTE:
+    def _price_beginning(self, begin: int, before: Sequence[Clause]) -> float:
+        last = _describe_all(before[-1:])
+        said = {**self._around[begin], "last": last}
+        if "times" in last and find_place(self._tokens, begin) is not None:
+            last.add("city")
+        price = sum(_find(_BEGINNINGS, said))
+        if price >= _NEVER:
             self._parser.block(begin, hint=HINTS["half-known"])
-            price += _WEAK
-        elif before and begin + 1 < self._end and "only" in self._matches[begin + 1]:
-            price += _WEAK  # "every day at 8am | summer only"
-        elif before and not here.keys().isdisjoint({"and", "or"}):
-            price += _WEAK  # "at 8am | and in the evening"
-        elif before and here and not here.keys() - _FUNCTIONS and not here.keys() & PLAIN and "article" not in here:
-            price += _EDGE
-        is_verb = not _VERBS.isdisjoint(here) and begin + 1 < self._end and self._may_be_object(begin + 1)
-        if is_verb:
-            price = _FUNCTION - self._prices[begin]
-        last = before[-1] if before else None
-        if _is_bare(last):
-            price += _BARE
-        if before and self._belongs_behind(begin - 1):
-            price += _WEAK
-        if begin == 1 and isinstance(last, Part) and not last.each:
-            price += _EDGE  # "morning pages at 9"
-        if isinstance(last, Times) and find_place(self._tokens, begin) is not None:
-            price += _DIVIDED  # a city behind a time may be its zone
-        if isinstance(last, Times) and self._names_zone(begin):
-            self._parser.block(begin)
-            price += _WEAK
-        return price
-
-    def _names_zone(self, at: int) -> bool:
-        """Return whether words behind a time of day name a place that is not known: "9:00 Narnia time"."""
-        for place in range(at, min(at + _LONGEST_NAME, self._end)):
-            here = self._matches[place]
-            if "zone-of" in here:
-                return True
-            if "zone-time" in here:
-                behind = self._matches[place + 1] if place + 1 < self._end else {}
-                return place > at and "to" not in behind and "for" not in behind
-            if not self._is_word(place):
-                return False
-        return False
-
-    def _belongs_behind(self, at: int) -> bool:
-        """Return whether the last word of a schedule may belong to the title behind it: a verb, a second weekday."""
-        here, before = self._matches[at], self._matches[at - 1] if at else {}
-        is_second = "weekday" in here and not {"weekday", "weekdays", "dayset", "daysets"}.isdisjoint(before)
-        return not _VERBS.isdisjoint(here) or is_second or (at > 0 and self._stands_bare(at))
-
-    def _is_minute(self, at: int) -> bool:
-        """Return whether a number stands behind "o'clock", so that it may also count the things of a title."""
-        is_behind = at > 0 and self._is_number(at) and "oclock" in self._matches[at - 1]
-        return is_behind and not self._tokens[at].glued
-
-    def _is_second_amount(self, at: int) -> bool:
-        """Return whether a number and a unit follow others at once: "every 2 hours | 5 minutes stretching"."""
-        return self._is_number(at) and "unit" in self._matches[at - 1] and "unit" in self._matches[at + 1]
-
-    def _is_number(self, at: int) -> bool:
-        return not self._matches[at].keys().isdisjoint({"number", "tens"})
-
-    def _is_bare_part(self, clause: Clause, at: int) -> bool:
-        """Return whether a part of the day behind the title rather belongs to it: "parents evening"."""
-        return isinstance(clause, Part) and self._tokens[at].start == clause.span[0] and "part" in self._matches[at]
-
-    def _stands_bare(self, at: int) -> bool:
-        """Return whether a part of the day stands behind a time without a word that joins them: "10:00 morning"."""
-        before = self._matches[at - 1] if at else {}
-        if "relday" in self._matches[at]:  # "morgen" is tomorrow, too
-            return False
-        if "and" in before and at > 1 and not self._matches[at - 2].keys().isdisjoint({"part", "parts"}):
-            return False  # "morning and evening"
-        return "part" in self._matches[at] and at > 0 and _BEFORE_PARTS.isdisjoint(self._matches[at - 1])
-
-    def _may_be_object(self, at: int) -> bool:
-        """Return whether a token may follow a verb: "skip rope", "start the dishwasher", but not "skip Friday"."""
-        here = self._matches[at]
-        return self._is_word(at) or ("article" in here and at + 1 < self._end and self._is_word(at + 1))
-
-    def _price_end(self, begin: int, end: int) -> float:
-        last = end - 1
-        while last > begin and not _SIGNS.isdisjoint(self._matches[last]):
-            last -= 1
-        here = self._matches[last]
-        price = 0.0
-        is_loose = not here.keys().isdisjoint(_LOOSE_ENDS) and not here.keys() & {"generic", "own"}
-        if is_loose and end < self._end and not here.keys().isdisjoint(_GOVERNING):
-            price += _WEAK  # "an hour before | 6pm", "move gym to | 6am"
-        elif is_loose and "hence" not in here:
-            price += _EDGE
-        following = self._matches[end] if end < self._end else {}
-        if "number" in here and "unit" in following:  # "watch 60 | minutes"
-            price += _WEAK
-        is_letter = here == {} and len(self._tokens[last].text) == 1 and last not in self._compounds
-        if end < self._end and is_letter:  # "à 10:15"
-            price += _WEAK
-        if self._prices[last] == _WEAK - _BACK:  # the word that made it cheap is not in the title
-            price += _BACK
-        return price
-
-    def _is_word(self, at: int) -> bool:
-        token = self._tokens[at]
-        return token.kind == QUOTE or (token.kind == WORD and is_plain(self._matches[at]) and len(token.text) > 1)
-
-    def _is_like_a_word(self, at: int) -> bool:
-        """Return whether a word is not about time, or a verb of a change, which may be a noun: "night shift"."""
-        return self._is_word(at) or (bool(self._matches[at]) and self._matches[at].keys() <= PLAIN | _VERBS)
-
-    def _find_span(self, begin: int, end: int) -> Span | None:
-        while end > begin and not _SIGNS.isdisjoint(self._matches[end - 1]):
-            end -= 1
-        while begin < end - 1 and "comma" in self._matches[begin]:
-            begin += 1
-        return (self._tokens[begin].start, self._tokens[end - 1].end) if end > begin else None
+        if "change" in said["0"] and "object" in said["1"]:
+            price = _VERB - self._prices[begin]
+        return price + sum(_find(_BEHIND, said))
 
 
-def _is_bare(clause: Clause | None) -> bool:
-    """Return whether a day, a frequency or noon alone says when, so that it may belong to the title behind it."""
-    match clause:
-        case Days():
-            return not clause.marked and not clause.on
-        case Repeat():
-            return clause.adverb
-        case Times():
-            return any(clock.named for clock in clause.clocks)
-    return False
+@lru_cache(maxsize=256)
+def _describe(clause: Clause) -> set[str]:
+    """Return the class of a clause, what it has, and what it says."""
+    said = {"clause", type(clause).__name__.lower()}
+    said |= {each.name for each in fields(clause) if getattr(clause, each.name)}
+    if isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
+        said.add("length")
+    return said.union(*(kinds.split() for kinds in _find(_CLAUSES, {"0": said})))
 
 
-def _is_written_time(token: Token) -> bool:
-    """Return whether a token is written as a time is: 9:15 or 9.15."""
-    if token.kind != PAIR or len(token.value) != 2 or token.text[-3] != ".":
-        return token.kind == CLOCK
-    hour, minute = token.value
-    return hour <= 23 and minute <= 59
-
-
-def _is_sure_day(clause: Clause) -> bool:
-    """Return whether a clause names a day with a word that no title has behind it: "tomorrow", "on Friday"."""
-    match clause:
-        case Days():
-            return clause.marked or clause.on
-        case Part():
-            return clause.today
-    return isinstance(clause, Relative)
-
-
-def _is_timed(clause: Clause) -> bool:
-    """Return whether a clause says at what time of day it is."""
-    match clause:
-        case Times() | Window() | Grid():
-            return True
-        case Relative():
-            return clause.length is not None
-        case Repeat():
-            return clause.unit <= Unit.HOUR
-    return False
-
-
-def _repeats(clause: Clause) -> bool:
-    return isinstance(clause, Repeat) or (isinstance(clause, Days) and (clause.marked or clause.plural))
-
-
-def _names_day(clause: Clause) -> bool:
-    match clause:
-        case Days() | Repeat():
-            return True
-        case Relative():
-            return clause.length is None
-        case Part():
-            return clause.each or clause.today
-    return False
-
-
-def _may_lead(lead: Sequence[Clause], others: Sequence[Clause]) -> bool:
-    """Return whether a frequency before a title is the schedule's: not if the rest says how often, or when it is once.
-
-    "Recurring" says nothing alone.
-    """
-    if any(isinstance(each, Mark) for each in lead):
-        return True
-    return not any(
-        isinstance(each, Repeat | Relative | Within)
-        or (isinstance(each, Part) and (each.each or each.today))
-        or (isinstance(each, Days) and each.marked and not each.plural)
-        for each in others
-    )
-
-
-def _price_days(clauses: Sequence[Clause]) -> float:
-    """Return the price of a schedule that names times of day alone."""
-    named = [each for each in clauses if not isinstance(each, Place | Mark)]
-    is_timed = all(
-        isinstance(each, Times | Window) or (isinstance(each, Part) and not each.today and not each.each)
-        for each in named
-    )
-    return _NO_DAY if is_timed else 0.0
+def _describe_all(clauses: Iterable[Clause]) -> set[str]:
+    return set().union(*map(_describe, clauses))

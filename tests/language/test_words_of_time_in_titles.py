@@ -31,6 +31,12 @@ def ask(phrase: str, locale: str) -> Reading:
         ("5.7. Arzt um 15 Uhr", "de", "07-05 15:00", "Arzt"),
         ("Kino am Freitagabend um 20 Uhr", "de", "06-11 20:00", "Kino"),
         ("Montagabend um 8 Chor", "de", "06-14 20:00", "Chor"),
+        ("every Friday at 5pm play Friday Night Magic", "en", "09-17 17:00", "play Friday Night Magic"),
+        ("every Sunday at 8pm Sunday Night Football", "en", "09-19 20:00", "Sunday Night Football"),
+        ("every Monday at 10.15: stand-up", "en", "09-20 10:15", "stand-up"),
+        ("täglich um 7.45: Tabletten", "de", "06-11 07:45", "Tabletten"),
+        ("am 24.12: Geschenke", "de", "12-24 09:00", "Geschenke"),
+        ("pay 45€ at noon", "en", "09-15 12:00", "pay 45€"),
     ],
 )
 def test_a_day_before_a_title_is_when_it_runs(phrase: str, locale: str, first: str, title: str) -> None:
@@ -68,6 +74,11 @@ def test_a_day_before_a_title_is_when_it_runs(phrase: str, locale: str, first: s
         ("täglich um 15 Uhr mit Ausnahme vom 21.6.", "de"),
         ("abgesehen von Montag täglich um 15 Uhr", "de"),
         ("spätestens um 15 Uhr", "de"),
+        ("every Monday at 9,30 tea", "en"),
+        ("every Monday at 9.30/10.30 tea", "en"),
+        ("tomorrow at 9:15.30 tea", "en"),
+        ("now and then call mum", "en"),
+        ("call mum now and then", "en"),
         ("Montag bzw. Dienstag um 15 Uhr", "de"),
     ],
 )

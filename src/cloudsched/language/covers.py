@@ -18,6 +18,7 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
+from unicodedata import category
 
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
@@ -157,6 +158,7 @@ _WORDS: Final = _compile(
 _BEGINNINGS: Final = _compile(
     {
         "condition|after|before|at|by|until|from|between 1:!dash": _NEVER,
+        "last:clause glued number|pair|ordinal|clock|date": _NEVER,  # "at 9,30"
         "last:clause 1:only": 2.0,  # "every day at 8am | summer only"
         "last:clause and|or": 2.0,  # "at 8am | and in the evening"
         "last:clause function !article": 1.0,
@@ -172,6 +174,7 @@ _BEHIND: Final = _compile(
         "last:clause -1:change": 2.0,  # the last word of the schedule may belong to the title
         "last:clause -1:weekday -2:weekday|weekdays|dayset|daysets": 2.0,
         "last:clause -1:bare-part": 2.0,
+        "before:day last:part -1:part -2:weekday|weekdays": 2.0,  # "on Friday at 8pm Sunday Night | Football"
         "last:part last:!each -2:rim": 1.0,  # "morning pages at 9"
         "last:city": 0.35,  # its zone may be meant
         "last:times zone": 2.0,  # "9:00 Narnia time"
@@ -187,25 +190,27 @@ _WAYS: Final = _compile(
         # "an hour before | 6pm", "move gym to | 6am"
         "last:at|from|to|until|before|after|past|than last:!generic|own end:!rim before:!whole": 2.0,
         f"last:{_LOOSE} last:!generic|own|hence before:!whole": 1.0,
+        "last:number|pair|clock end:glued end:number|pair|clock": 2.0,
         "last:number end:unit": 2.0,  # "watch 60 | minutes"
         "last:letter end:!rim": 2.0,  # "à 10:15"
         "last:half-known|leads last:!no-time before:!whole": 1.75,  # the word that made it cheap is not in the title
         "title:!plain|compound": 2.0,
         "title:recurs before:whole": 2.0,
-        "before:divided rest:!timed|sure": 2.0,
+        "before:divided before:!timed|sure rest:!timed|sure": 2.0,
+        "before:divided before:timed rest:timed|part": 2.0,  # "every Friday at 5pm play | Friday Night | Magic"
         "all:!dated": _NO_DAY,
         # "Monday gym | at 7": the day is no title
         f"all:!dated before:!whole title:{_CALENDAR}": 2.0,
         "all:!day before:!whole title:event-1|event-2": 9.0,  # "sunset walk": when that is, nobody knows here
         "all:!timed before:!whole title:event-1": 9.0,
         "all:within all:repeats": 2.0,  # "plan next week every day at 9": what "next week" belongs to is not known
-        "before:clause rest:within": 2.0,
-        "before:clause next:part end:part": 2.0,  # "parents evening"
-        "before:clause before:!shown all:!timed": 0.3,
-        "before:clause before:!shown|says-each|sure all:!timed": 1.4,  # "The 5th wave"
-        f"before:sure before:!shown|says-each all:!timed title:{_CLOCK}": 1.4,
+        "before:clause before:!divided rest:within": 2.0,
+        "before:clause before:!divided next:part end:part": 2.0,  # "parents evening"
+        "before:clause before:!divided|shown all:!timed": 0.3,
+        "before:clause before:!divided|shown|says-each|sure all:!timed": 1.4,  # "The 5th wave"
+        f"before:sure before:!divided|shown|says-each all:!timed title:{_CLOCK}": 1.4,
         # a single unknown word may have been meant as a time
-        "before:clause before:!shown|relative rest:!clause all:!timed title:single": 1.7,
+        "before:clause before:!divided|shown|relative rest:!clause all:!timed title:single": 1.7,
         "next:mark end:verb-intro": 0.3,  # "10k run | on Saturday"
         "first:relocate|postpone end:from": 9.0,  # "move gym | from monday to friday"
     }
@@ -245,9 +250,9 @@ _CLAUSES: Final = _compile(
 def find_covers(parser: Parser) -> list[Phrase]:
     """Return the ways to read a phrase, the cheapest first."""
     covers = sorted(_Covers(parser).find(), key=lambda each: each.price)
-    seen: dict[tuple[object, ...], Phrase] = {}
+    seen: dict[object, Phrase] = {}
     for each in covers:
-        seen.setdefault((each.title, *map(repr, each.clauses)), each)
+        seen.setdefault((each.title, each.clauses), each)
     return list(seen.values())
 
 
@@ -297,7 +302,7 @@ class _Covers:
             before = self._tokens[at - 1]
             is_joined = "-" in {token.text, before.text} or (before.kind, token.kind) == (NUMBER, WORD)
             kinds |= {"glued", "joined"} if is_joined else {"glued"}
-        if not here and len(token.text) == 1:
+        if not here and len(token.text) == 1 and category(token.text) not in {"Sc", "So"}:
             kinds.add("letter")
         if "half-known" in here:
             kinds.add(f"event-{here['half-known'].value}")
@@ -415,10 +420,11 @@ class _Covers:
                 last = self._read_rest(stop)
                 if last is None:
                     continue
-                clauses = (*first, *before, *found)
+                said = {"divided", *_describe_all(first)}
+                inner = (*before, *found)
                 whole = price + _DIVIDED + sum(self._prices[at:stop])
                 ends = [self._tokens[by].end for by in range(at, stop) if "sign" not in self._kinds[by]]
-                for way in self._make(begin, end, (*clauses, *last), whole, {"divided"}, clauses):
+                for way in self._make(begin, end, (*first, *inner, *last), whole, said, inner):
                     yield replace(way, rest=(self._tokens[at].start, ends[-1]))
 
     def _find_stop(self, begin: int) -> int:
@@ -460,7 +466,7 @@ class _Covers:
             if parser.parse_clause(here) is None:
                 here, joined = at, None
             found = parser.parse_clause(here)
-            if found is None:
+            if found is None or self._matches[here].get("vague", (0,))[0] > found[1]:
                 return
             if joined is not None:
                 clauses = (*clauses, joined)
@@ -508,7 +514,7 @@ class _Covers:
 
     def _price_beginning(self, begin: int, before: Sequence[Clause]) -> float:
         last = _describe_all(before[-1:])
-        said = {**self._around[begin], "last": last}
+        said = {**self._around[begin], "last": last, "before": _describe_all(before[:-2])}
         if "times" in last and find_place(self._tokens, begin) is not None:
             last.add("city")
         price = sum(_find(_BEGINNINGS, said))

@@ -27,7 +27,7 @@ _PATTERN = re.compile(
       (?P<date>\d{4}-\d{1,2}-\d{1,2})(?![\d/-])T?
     | (?P<clock>\d{1,2}:\d{2}(?::\d{2})?(?!\d|:\d)|\d{1,2}h\d{2}(?![\dhm]))Z?
     | (?P<ordinal>\d{1,4}(?:st|nd|rd|th))(?![^\W\d])
-    | (?P<pair>\d{1,4}[/.]\d{1,4}(?:[/.]\d{2,4})?|\d{1,2}-\d{1,2}(?:-\d{2,4})?)(?![\d/:]|[.-]\d)
+    | (?P<pair>\d{1,4}[/.]\d{1,4}(?:[/.]\d{2,4})?|\d{1,2}-\d{1,2}(?:-\d{2,4})?)(?![\d/]|[.:-]\d)
     | (?P<path>[^\W\d]\w*(?:/[^\W\d][\w+-]*)+|(?:UTC|GMT)[+-]\d{1,2}(?::\d{2})?)
     | (?P<half>(?<![^\W\d])[ap]\.\s?m\b\.?)
     | (?P<number>\d+)
@@ -38,13 +38,16 @@ _PATTERN = re.compile(
 )
 
 
+_DECIMAL = re.compile(r"\d\.\d")
+
+
 class Token(NamedTuple):
     """One token.
 
     Attributes:
         text: The typed text, in lower case and with plain apostrophes.
         value: The numbers of a number, an ordinal, a clock time, a date or a pair such as ``3/4``.
-        glued: It follows the token before without a space.
+        glued: It follows the token before without a space, also behind a dot between digits.
     """
 
     kind: str
@@ -73,7 +76,7 @@ def tokenise(text: str, language: Language) -> list[Token]:
         if result is None:  # a lone combining character and the like
             at += 1
             continue
-        glued = bool(tokens) and tokens[-1].end == at
+        glued = bool(tokens) and (tokens[-1].end == at or _DECIMAL.match(text, at - 2) is not None)
         token = _make_token(result, text, glued=glued, ordinal_dot=language.ordinal_dot)
         at = token.end
         if token.kind == PATH and _is_list(token.text, language):

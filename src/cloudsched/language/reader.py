@@ -223,25 +223,21 @@ class _Reader:
 
     def _choose(self, phrases: Sequence[Phrase]) -> tuple[Phrase, Reading]:
         """Return the cheapest way to read a phrase that has a schedule, or a question if another is as good."""
-        refused: tuple[Phrase, Reading] | None = None
-        best: tuple[Phrase, Reading] | None = None
-        for phrase in phrases[:_MOST_WAYS]:
-            limit = best[0].price + _AS_GOOD if best else refused[0].price + _SECOND_BEST if refused else phrase.price
-            if phrase.price > limit:
+        best, found = phrases[0], self._interpret(phrases[0])
+        for phrase in phrases[1:_MOST_WAYS]:
+            is_refused = _contradicts(found)
+            if phrase.price > best.price + (_SECOND_BEST if is_refused else _AS_GOOD):
                 break
             reading = self._interpret(phrase)
-            if reading.kind == "refusal" and reading.problems[0].code == "contradiction":
-                refused = refused or (phrase, reading)
-            elif best is None:
-                best = phrase, reading
-            elif reading.schedule is not None and best[1].schedule is not None:
-                is_other = reading.schedule != best[1].schedule
-                if is_other and (phrase.is_rival or not set(phrase.clauses) <= set(best[0].clauses)):
-                    return phrase, self._ask_which(best[1], reading)
-        found = best or refused
-        if found is None:
-            raise AssertionError("no way was tried")
-        return found
+            if is_refused and not _contradicts(reading):
+                best, found = phrase, reading
+            elif (
+                reading.schedule is not None
+                and found.schedule not in {None, reading.schedule}
+                and (phrase.is_rival or not set(phrase.clauses) <= set(best.clauses))
+            ):
+                return phrase, self._ask_which(found, reading)
+        return best, found
 
     def _ask_which(self, one: Reading, other: Reading) -> Reading:
         readings = tuple(
@@ -291,46 +287,34 @@ class _Reader:
 
     def _read_slip(self, parser: Parser, phrase: Phrase | None) -> Reading | None:
         """Return a question if correcting a typo in one unknown word turns the phrase into a schedule."""
-        as_typed = self._interpret(phrase) if phrase is not None else None
+        as_typed = self._interpret(phrase).schedule if phrase is not None else None
         readings: list[Alternative] = []
-        accepted: list[tuple[Reading, tuple[str, ...]]] = []
+        sure: list[Reading] = []
         span = (0, len(self._text))
         for tokens in find_corrections(parser.tokens, parser.matches, self._language):
             corrected = next(iter(find_covers(Parser(tokens, self._language, allow_title=self._allow_title))), None)
-            if corrected is None:
-                continue
-            slips = [(new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old]
-            are_sure = all(is_sure(old.text, new.text) for new, old in slips)
-            if phrase is not None and (
-                corrected.words >= phrase.words or not all(is_close(old.text, new.text) for new, old in slips)
-            ):
+            slips = [(new.text, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old]
+            are_close = all(is_close(old.text, meant) for meant, old in slips)
+            if corrected is None or (phrase is not None and not (are_close and corrected.words < phrase.words)):
                 continue
             reading = self._interpret(corrected)
-            if as_typed is not None and reading.schedule is not None and reading.schedule == as_typed.schedule:
+            if reading.schedule is not None and reading.schedule == as_typed:
                 continue  # the letter makes no difference
-            if phrase is None and reading.schedule is not None and are_sure:
-                fixes: tuple[str, ...] = tuple(
-                    say("{typed!r} is read as {meant!r}.", typed=old.text, meant=new.text) for new, old in slips
-                )
-                accepted.append((reading, fixes))
-            word, typed = next((new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old)
-            span = (typed.start, typed.end)
+            meant, typed = slips[0]
+            span = typed.start, typed.end
+            readings += reading.readings
             if reading.schedule is not None:
-                readings.append(
-                    Alternative(
-                        reading.schedule,
-                        say("{meant}, not {typed}", meant=word.text, typed=typed.text),
-                    )
-                )
-            elif reading.kind == "question":
-                readings += reading.readings
+                label = say("{meant}, not {typed}", meant=meant, typed=typed.text)
+                readings.append(Alternative(reading.schedule, label))
+                if phrase is None and all(is_sure(old.text, word) for word, old in slips):
+                    fixes = [say("{typed!r} is read as {meant!r}.", typed=old.text, meant=word) for word, old in slips]
+                    sure.append(replace(reading, assumptions=(*fixes, *reading.assumptions)))
         if not readings:
             return None
-        if len(accepted) == len(readings) and len({str(each.schedule) for each, _ in accepted}) == 1:
-            reading, fixes = accepted[0]  # there is only one thing that it can have been meant to be
-            return replace(reading, assumptions=(*fixes, *reading.assumptions))
-        if as_typed is not None and as_typed.schedule is not None:
-            readings.append(Alternative(as_typed.schedule, "as it was typed"))
+        if len(sure) == len(readings) and len({str(each.schedule) for each in sure}) == 1:
+            return sure[0]  # there is only one thing that it can have been meant to be
+        if as_typed is not None:
+            readings.append(Alternative(as_typed, "as it was typed"))
         problem = Problem(span, "slip", QUESTIONS["slip"])
         return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
 
@@ -400,6 +384,10 @@ class _Reader:
             return schedule.follow_owner() if context.follows else schedule
 
         return build
+
+
+def _contradicts(reading: Reading) -> bool:
+    return any(each.code == "contradiction" for each in reading.problems)
 
 
 def _refuse(refused: Refused, text: str) -> Reading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.time_zones import SHARED
@@ -13,128 +13,82 @@ from cloudsched.language.lexicon import MARK, PATH, WORD, Token
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NAMED = {
-    **{name.lower(): zones for name, zones in SHARED.items()},
-    "utc": ("UTC",),
-    "gmt": ("Etc/GMT",),
-    "zulu": ("UTC",),
-    "edt": ("America/New_York",),
-    "et": ("America/New_York",),
-    "eastern": ("America/New_York",),
-    "cdt": ("America/Chicago",),
-    "ct": ("America/Chicago",),
-    "mdt": ("America/Denver",),
-    "mt": ("America/Denver",),
-    "pst": ("America/Los_Angeles",),
-    "pdt": ("America/Los_Angeles",),
-    "pt": ("America/Los_Angeles",),
-    "pacific": ("America/Los_Angeles",),
-    "central": ("America/Chicago",),
-    "mountain": ("America/Denver",),
-    "cet": ("CET",),
-    "cest": ("CET",),
-    "mez": ("CET",),
-    "mesz": ("CET",),
-    "eet": ("EET",),
-    "eest": ("EET",),
-    "wet": ("WET",),
-    "msk": ("Europe/Moscow",),
-    "jst": ("Asia/Tokyo",),
-    "kst": ("Asia/Seoul",),
-    "aedt": ("Australia/Sydney",),
-    "nzst": ("Pacific/Auckland",),
-    "nzdt": ("Pacific/Auckland",),
-    "hst": ("Pacific/Honolulu",),
-    "akst": ("America/Anchorage",),
-    "beijing": ("Asia/Shanghai",),
-    "peking": ("Asia/Shanghai",),
-    "mumbai": ("Asia/Kolkata",),
-    "delhi": ("Asia/Kolkata",),
-    "new delhi": ("Asia/Kolkata",),
-    "bangalore": ("Asia/Kolkata",),
-    "washington": ("America/New_York",),
-    "boston": ("America/New_York",),
-    "miami": ("America/New_York",),
-    "atlanta": ("America/New_York",),
-    "san francisco": ("America/Los_Angeles",),
-    "seattle": ("America/Los_Angeles",),
-    "las vegas": ("America/Los_Angeles",),
-    "dallas": ("America/Chicago",),
-    "houston": ("America/Chicago",),
-    "munich": ("Europe/Berlin",),
-    "hamburg": ("Europe/Berlin",),
-    "frankfurt": ("Europe/Berlin",),
-    "cologne": ("Europe/Berlin",),
-    "geneva": ("Europe/Zurich",),
-    "barcelona": ("Europe/Madrid",),
-    "milan": ("Europe/Rome",),
-    "edinburgh": ("Europe/London",),
-    "kiev": ("Europe/Kyiv",),
-    "osaka": ("Asia/Tokyo",),
-    "montreal": ("America/Toronto",),
-    "rio": ("America/Sao_Paulo",),
-    "uk": ("Europe/London",),
-    "german": ("Europe/Berlin",),
-    "central european": ("CET",),
-    "eastern european": ("EET",),
-}
-_EXONYMS = {
-    "Europe/Berlin": "münchen köln berlijn keulen",
-    "Europe/Rome": "rom mailand milaan",
-    "Europe/Lisbon": "lissabon",
-    "Europe/Vienna": "wien wenen",
-    "Europe/Zurich": "zürich genf",
-    "Europe/Brussels": "brüssel brussel antwerpen gent",
-    "Europe/Warsaw": "warschau",
-    "Europe/Prague": "prag praag",
-    "Europe/Athens": "athen athene",
-    "Europe/Moscow": "moskau moskou",
-    "Europe/Kyiv": "kiew",
+_NAMES: Final = {
+    "UTC": "UTC|ZULU",
+    "Etc/GMT": "GMT",
+    "America/New_York": "EDT|ET|eastern|washington|boston|miami|atlanta",
+    "America/Chicago": "CDT|CT|central|dallas|houston",
+    "America/Denver": "MDT|MT|mountain",
+    "America/Los_Angeles": "PST|PDT|PT|pacific|san francisco|seattle|las vegas",
+    "America/Anchorage": "AKST",
+    "America/Mexico_City": "mexiko",
+    "America/Sao_Paulo": "rio",
+    "America/Toronto": "montreal",
+    "Africa/Cairo": "kairo",
+    "Asia/Hong_Kong": "hongkong",
+    "Asia/Kolkata": "mumbai|delhi|new delhi|bangalore",
+    "Asia/Seoul": "KST",
+    "Asia/Shanghai": "beijing|peking|schanghai",
+    "Asia/Singapore": "singapur",
+    "Asia/Tokyo": "JST|osaka|tokio",
+    "Australia/Sydney": "AEDT",
+    "CET": "CET|CEST|MEZ|MESZ|central european",
+    "EET": "EET|EEST|eastern european",
+    "Europe/Athens": "athen|athene",
+    "Europe/Berlin": "munich|hamburg|frankfurt|cologne|german|münchen|köln|berlijn|keulen",
+    "Europe/Brussels": "brüssel|brussel|antwerpen|gent",
     "Europe/Bucharest": "bukarest",
     "Europe/Copenhagen": "kopenhagen",
-    "Europe/London": "londen",
+    "Europe/Kyiv": "KIEV|kiew",
+    "Europe/Lisbon": "lissabon",
+    "Europe/London": "edinburgh|uk|londen",
+    "Europe/Madrid": "barcelona",
+    "Europe/Moscow": "MSK|moskau|moskou",
     "Europe/Paris": "parijs",
-    "Africa/Cairo": "kairo",
-    "Asia/Tokyo": "tokio",
-    "Asia/Shanghai": "schanghai",
-    "Asia/Singapore": "singapur",
-    "Asia/Hong_Kong": "hongkong",
-    "America/Mexico_City": "mexiko",
+    "Europe/Prague": "prag|praag",
+    "Europe/Rome": "milan|rom|mailand|milaan",
+    "Europe/Vienna": "wien|wenen",
+    "Europe/Warsaw": "warschau",
+    "Europe/Zurich": "geneva|zürich|genf",
+    "Pacific/Auckland": "NZST|NZDT",
+    "Pacific/Honolulu": "HST",
+    "WET": "WET",
 }
-"""The German and Dutch names of cities."""
-REGIONS = frozenset({"eastern", "central", "mountain", "pacific", "et", "ct", "mt", "pt"})
+"""Names that the time zone database does not have, or has for another zone. Those in capitals need no word such as
+"time" after them."""
+REGIONS: Final = frozenset("eastern central mountain pacific et ct mt pt".split())  # noqa: SIM905 -- easier to read
 """Words that name a zone behind a time of day, and have other meanings elsewhere."""
-NO_CITIES = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "mountain", "rio", "uk", "german"})
+NO_CITIES: Final = REGIONS | {"rio", "uk", "german"}
 """Words that name a zone before a word such as "time" alone."""
-WORDS_TOO = frozenset({"wet", "ist"})
+WORDS_TOO: Final = frozenset({"wet", "ist"})
 """Abbreviations of zones that are words as well: zones only right behind a time, and before a word such as "time"."""
 _MOST_WORDS = 4
+_NO_AREAS: Final = ("Etc", "posix", "right", "SystemV", "US", "Canada", "Brazil", "Mexico", "Chile")
+"""Parts of the database in which no names are of cities."""
 
 
 @lru_cache(maxsize=1)
-def _load_cities() -> dict[str, tuple[str, ...]]:
-    """Return the cities of the time zone database and the names above."""
-    result: dict[str, tuple[str, ...]] = {}
-    for name in time_zones.in_use.names:
+def _load_zones() -> dict[str, tuple[tuple[str, ...], bool]]:
+    """Return the zones that each name may mean, and whether a word such as "time" must follow it.
+
+    They are the names of the time zone database, its cities, and the names above.
+    """
+    result: dict[str, tuple[tuple[str, ...], bool]] = {}
+    for name in sorted(time_zones.in_use.names):
         area, _, city = name.rpartition("/")
-        if area and not area.startswith(
-            ("Etc", "posix", "right", "SystemV", "US", "Canada", "Brazil", "Mexico", "Chile")
-        ):
-            key = city.replace("_", " ").replace("-", " ").lower()
-            if len(key) > 3:
-                result.setdefault(key, (name,))
-    other = {name: (zone,) for zone, names in _EXONYMS.items() for name in names.split()}
-    plain = {_fold_accents(name): zones for name, zones in other.items()}
-    return result | plain | other | _NAMED
+        key = city.replace("_", " ").replace("-", " ").lower()
+        if area and len(key) > 3 and not area.startswith(_NO_AREAS):
+            result.setdefault(key, ((name,), True))
+        result.setdefault(name.lower(), ((name,), True))
+    for zone, names in _NAMES.items():
+        for name in names.split("|"):
+            key = name.lower()
+            result[_fold_accents(key)] = result[key] = (zone,), key in NO_CITIES or not name.isupper()
+    return result | {name.lower(): (zones, False) for name, zones in SHARED.items()}
 
 
 def _fold_accents(text: str) -> str:
     return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
-
-
-@lru_cache(maxsize=1)
-def _find_iana() -> dict[str, str]:
-    return {name.lower(): name for name in time_zones.in_use.names}
 
 
 def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, bool] | None:
@@ -144,10 +98,8 @@ def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, 
     """
     token = tokens[at]
     if token.kind == PATH:
-        name = _find_iana().get(token.text.lower())
-        if name is not None:
-            return (name,), at + 1, False
-        return _parse_offset(token.text.upper(), at)
+        named = _load_zones().get(token.text.lower())
+        return (named[0], at + 1, False) if named is not None else _parse_offset(token.text.upper(), at)
     if token.kind != WORD:
         return None
     if token.text in {"utc", "gmt"} and at + 2 < len(tokens) and tokens[at + 1].text in {"+", "-"}:
@@ -162,15 +114,11 @@ def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, 
             break
         end += 1
         key = " ".join(words)
-        zones = _load_cities().get(key)
-        if zones is not None:
-            abbreviation = key in _NAMED and len(key) in {3, 4}
-            best = zones, end, key in NO_CITIES or not abbreviation
-        zones = _load_cities().get(key.removesuffix("er"))  # German: "Londoner Zeit"
-        if zones is not None and best is None and key.endswith("er"):
-            best = zones, end, True
-    if best is None and token.text in _find_iana():
-        best = (_find_iana()[token.text],), at + 1, True
+        known = _load_zones()
+        if key in known:
+            best = known[key][0], end, known[key][1]
+        elif best is None and key != "meter" and key.endswith("er") and (key := key.removesuffix("er")) in known:
+            best = known[key][0], end, True  # German: "Londoner Zeit"
     return best
 
 

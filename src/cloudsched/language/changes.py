@@ -7,25 +7,26 @@ All other changes in phrases are in `updates`.
 
 from __future__ import annotations
 
-from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.grammar_clauses import parse_stretch
-from cloudsched.language.grammar_numbers import parse_number
-from cloudsched.language.groups import Group, Plan, build_plan
+from cloudsched.language.grammar_numbers import parse_length, parse_number
+from cloudsched.language.groups import Group, build_plan
 from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import (
-    Clause,
-    Clock,
-    Except,
-    Span,
-)
-from cloudsched.language.phrase_context import Context, TimeOfDay
+from cloudsched.language.nodes import Clause, Clock, End, Length, Span, Unit
+from cloudsched.language.phrase_context import HOURS_OF_PART, NOON, Context, TimeOfDay, is_bare
 from cloudsched.language.result import Option, Refused
 from cloudsched.language.single_moves import move_one, names_day
-from cloudsched.language.updates import Edit, find_edit, make_change, take_apart
+from cloudsched.language.updates import (
+    Edit,
+    anchor,
+    change_schedule,
+    remove,
+    shift_schedule,
+    take_apart,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
     Change = Callable[[Schedule, Context], Schedule]
 
-_LAST_BARE = 12
-"""The last hour that may be one of either half of the day."""
 _MOST = 1000
 """The largest number of occurrences that a phrase may count."""
 _MOST_SKIPPED = 50
@@ -98,38 +97,37 @@ def _slice(text: str, begin: int, end: int, tokens: Sequence[Token]) -> str:
     return text[tokens[begin].start : tokens[end - 1].end] if begin < end else ""
 
 
-def find_open_time(tokens: Sequence[Token], matches: Sequence[Matches]) -> Span | None:
-    """Return the words that name a time by an event or a condition, such as "before the meeting", if there are any."""
+def find_open_time(
+    tokens: Sequence[Token], matches: Sequence[Matches], kinds: Sequence[str] = ("occasion", "condition")
+) -> Span | None:
+    """Return the words that name a time by an event, "before the meeting", or a condition, "when it rains".
+
+    Nobody here can tell when that is. None without such words of the `kinds`.
+    """
     at = 0
     while at < len(tokens):
         here = matches[at]
         if "idiom" in here:
             at = here["idiom"].end
             continue
-        match = here.get("occasion") or here.get("condition")
-        is_compound = "-" in {each.text for each in tokens[max(at - 1, 0) : at + 2]}  # "after-work drinks"
-        if match is not None and not is_compound and ("occasion" in here or match.value == 1):
+        is_open = any(kind in here and (kind == "occasion" or here[kind].value == 1) for kind in kinds)
+        if is_open and "-" not in {each.text for each in tokens[max(at - 1, 0) : at + 2]}:  # "after-work drinks"
             return tokens[at].start, tokens[-1].end
         at += 1
-    return None
-
-
-def find_condition(tokens: Sequence[Token], matches: Sequence[Matches]) -> Span | None:
-    """Return the words of a condition, such as "when it rains", if there are any: nobody here can tell."""
-    at = 0
-    while at < len(tokens):
-        here = matches[at]
-        condition = here.get("condition")
-        if "idiom" not in here and condition is not None and condition.value == 1:
-            return tokens[at].start, tokens[-1].end
-        at = here["idiom"].end if "idiom" in here else at + 1
     return None
 
 
 def find_change(parser: Parser) -> Change | None:
     """Return the change that a phrase asks for. None if the phrase is not a change."""
     c = parser.cursor
-    for rule in (_parse_skip_next, _parse_skip_stretch, _parse_stop_after, _parse_drop_part):
+    for rule in (
+        _parse_skip_next,
+        _parse_skip_stretch,
+        _parse_stop_after,
+        _parse_drop_part,
+        parse_shift,
+        _parse_next_week,
+    ):
         c.at = 0
         c.skip("polite")
         change = rule(c)
@@ -137,7 +135,7 @@ def find_change(parser: Parser) -> Change | None:
             c.skip("polite", "stop", "skip-end")
             if c.ended:
                 return change
-    return _parse_move_next(parser) or _parse_exchange(parser) or find_edit(parser)
+    return _parse_move_next(parser) or _parse_exchange(parser) or _parse_edit(parser)
 
 
 def _parse_skip_next(c: Cursor) -> Change | None:
@@ -157,7 +155,7 @@ def _parse_skip_next(c: Cursor) -> Change | None:
     elif c.sees("unit", "weekday", "weekdays", "month"):
         return None
     c.take("times", "one")
-    return lambda current, context: _skip_next(current, context, count)
+    return partial(_skip_next, count=count)
 
 
 def _parse_skip_stretch(c: Cursor) -> Change | None:
@@ -166,7 +164,7 @@ def _parse_skip_stretch(c: Cursor) -> Change | None:
     stretch = parse_stretch(c)
     if stretch is None or not (headed or c.take("skip-after") is not None):
         return None
-    return lambda current, context: take_apart(current, context).leave_out([Except((stretch,))], context)
+    return lambda current, context: take_apart(current, context).leave_out(context, stretch)
 
 
 def _parse_stop_after(c: Cursor) -> Change | None:
@@ -176,44 +174,67 @@ def _parse_stop_after(c: Cursor) -> Change | None:
     if count is None or (c.take("times") is None and not c.ended and not c.sees("polite", "stop")):
         return None
     c.take("more", "in-total")
-    return lambda current, context: _end_after(current, context, count)
+    return partial(_end_after, count=count)
 
 
-def _list_next(current: Schedule, context: Context, count: int) -> list[datetime]:
-    if not 1 <= count <= _MOST:
-        raise Refused("too-many")
-    return current.anchor(context.now).upcoming(context.now, count)
+def _parse_drop_part(c: Cursor) -> Change | None:
+    """Parse ``drop the evening one``, ``no more in the morning``."""
+    if c.take("skip", "no-more") is None:
+        return None
+    c.take("in", "at")
+    c.take("article")
+    part = None if c.sees("relday") else c.take("part", "parts")
+    if part is None:
+        return None
+    c.take("one", "that-one")
+    hours = HOURS_OF_PART[part.value]
+    return lambda current, context: take_apart(current, context).drop_times(context, lambda time: time.hour in hours)
 
 
-def _skip_next(current: Schedule, context: Context, count: int) -> Schedule:
+def parse_shift(c: Cursor) -> Change | None:
+    """Parse ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
+    direction = c.take("postpone")
+    if direction is None:
+        c.take("make")
+    c.take("by")
+    by = parse_length(c)
+    direction = direction or c.take("shift")
+    return None if by is None or direction is None else partial(shift_schedule, by=by, direction=direction.value)
+
+
+def _parse_next_week(c: Cursor) -> Change | None:
+    """Parse ``same time next week``, ``next week instead``."""
+    c.take("make")
+    is_move = c.take("same-time") is not None
+    ahead, unit = c.take("next"), c.take("unit")
+    is_move = c.skip("same-time", "instead", "comma") or is_move
+    if not is_move or ahead is None or ahead.value != 1 or unit is None or unit.value != Unit.WEEK:
+        return None
+    return partial(shift_schedule, by=Length(((Unit.WEEK, 1),)), direction=1)
+
+
+def _skip_next(current: Schedule, context: Context, *, count: int) -> Schedule:
     """Leave out the next occurrences by their times: another one of that day is not meant."""
     if count > _MOST_SKIPPED:
         raise Refused("no-update", hint=say("at most {count} can be skipped at once", count=_MOST_SKIPPED))
-    edit, zone = take_apart(current, context), load_tzinfo(current.timezone)
-    following = _list_next(current, context, count)
+    left = anchor(current, context)
+    following = left.upcoming(context.now, count)
     if len(following) < count:
         raise Refused("no-update", hint=say("it runs only {count} times more", count=len(following)))
-    texts: list[str] = []
-    left = edit.build(Plan(), context)
     for at in following:
-        while left.occurs(at):  # a calendar may have moved several to it
-            day, local = left.find_moved_day(at), at.astimezone(zone).replace(tzinfo=None)
-            text = left.name_occurrence(at) if day is None else datetime.combine(day, local.time()).isoformat()
-            if text in left.exdates:
-                break
-            texts.append(text)
-            left = left.copy_unchecked(exdates=(*left.exdates, text))
-    return edit.leave_out_dates(texts, context)
+        left = left.leave_out(at)
+    return left
 
 
-def _end_after(current: Schedule, context: Context, count: int) -> Schedule:
+def _end_after(current: Schedule, context: Context, *, count: int) -> Schedule:
     """End after the next occurrences. They are known, so the end is the last of them."""
     edit = take_apart(current, context)
-    following = _list_next(current, context, count)
-    edit.count = None
-    edit.until = following[-1].astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
+    following = edit.current.upcoming(context.now, count) if count <= _MOST else []
+    if not following:
+        raise Refused("too-many")
+    edit.count, edit.until = None, context.to_local(following[-1])
     context.choices.assume(say("The last time is {until:%Y-%m-%d at %H:%M}.", until=edit.until))
-    return edit.build(Plan(), context)
+    return edit.build(context)
 
 
 def _parse_move_next(parser: Parser) -> Change | None:
@@ -231,14 +252,12 @@ def _parse_move_next(parser: Parser) -> Change | None:
         return None
     group = plan.groups[0]
     may_repeat = not is_once and not names_day(group)
-    if may_repeat and (not group.days or group.repeat is not None):
+    if may_repeat and not group.days:
         return None
 
     def move(current: Schedule, context: Context) -> Schedule:
-        if current.is_single_time:
-            return make_change(read)(current, context)
-        if may_repeat and not (_has_days(current, context) and _is_one(group, context)):
-            return make_change(read)(current, context)
+        if current.is_single_time or (may_repeat and not (_has_days(current, context) and _is_one(group, context))):
+            return change_schedule(current, context, read)
         return move_one(current, context, None, group, is_once=is_once)
 
     return move
@@ -246,69 +265,45 @@ def _parse_move_next(parser: Parser) -> Change | None:
 
 def _parse_exchange(parser: Parser) -> Change | None:
     """Parse a replacement: ``at 9:30 instead of 9``, ``move it from Friday to Monday``."""
-    end = len(parser.tokens)
-    while end and {"polite", "stop"} & parser.matches[end - 1].keys():
-        end -= 1
-    c = parser.cursor
-    c.at = 0
-    c.skip("polite")
-    found = _find_moved(parser, end) or _find_replaced(parser, end)
+    found = _find_parts(parser)
     if found is None:
         return None
     new, replaced, is_of = found
-    change = make_change(new)
 
     def exchange(current: Schedule, context: Context) -> Schedule:
         if current.is_single_time:
-            return change(current, context)
-        old_group = build_plan(replaced).groups[-1]
-        new_group = build_plan(new).groups[-1]
-        if _names_one(old_group, new_group, context, is_of=is_of):
+            return change_schedule(current, context, new)
+        old_group, new_group = build_plan(replaced).groups[-1], build_plan(new).groups[-1]
+        # "tomorrow's", "Monday's", or a day with a new time alone
+        is_day = old_group.days and not old_group.has_times and (is_of or not new_group.has_days)
+        if names_day(old_group) or (is_day and (not old_group.days[0].marked or _is_one(old_group, context))):
             return move_one(current, context, old_group, new_group)
         edit = take_apart(current, context)
         if old_group.clocks and not old_group.has_days:
             if not new_group.clocks or new_group.has_days:
                 raise Refused("no-update")
             _exchange_times(edit, old_group.clocks, new_group.clocks, context)
-            return edit.build(Plan(), context)
-        if old_group.days and not old_group.has_times:
-            named = {pick.what for days in old_group.days for pick in days.picks if not pick.nth}
-            own = {day for draft in edit.drafts for nth, day in draft.weekdays if not nth}
-            if named < own and _is_day(old_group) and _is_day(new_group):
-                if _is_one(old_group, context):
-                    return move_one(current, context, old_group, new_group)
-                return _exchange_day(edit, old_group, new_group, context)
-            if named != own:
-                raise Refused("no-update", hint="it runs on other days than these; say on which it should run")
-            return change(current, context)
-        raise Refused("no-update")
+            return edit.build(context)
+        if not old_group.days or old_group.has_times:
+            raise Refused("no-update")
+        named = {pick.what for days in old_group.days for pick in days.picks if not pick.nth}
+        own = {day for draft in edit.drafts for nth, day in draft.weekdays if not nth}
+        if named == own:
+            return change_schedule(current, context, new)
+        added = {pick for days in new_group.days for pick in days.picks}
+        if not named < own or not added:
+            raise Refused("no-update", hint="it runs on other days than these; say on which it should run")
+        if _is_one(old_group, context):
+            return move_one(current, context, old_group, new_group)
+        if new_group.has_times:
+            raise Refused("no-update", hint="describe the whole schedule again")
+        for draft in edit.drafts:
+            rest = {day for day in draft.weekdays if day[1] not in named}
+            if len(rest) < len(draft.weekdays):
+                draft.weekdays = sorted(rest | added)
+        return edit.build(context)
 
     return exchange
-
-
-def _is_day(group: Group) -> bool:
-    """Return whether a group has one weekday."""
-    return len(group.days) == 1 and len(group.days[0].picks) == 1 and not group.relatives and group.repeat is None
-
-
-def _exchange_day(edit: Edit, old: Group, new: Group, context: Context) -> Schedule:
-    """Put one weekday in the place of another. The rest stays."""
-    if new.has_times:
-        raise Refused("no-update", hint="describe the whole schedule again")
-    gone, added = old.days[0].picks[0], new.days[0].picks[0]
-    for draft in edit.drafts:
-        if gone in draft.weekdays:
-            draft.weekdays = sorted({added, *draft.weekdays} - {gone})
-    return edit.build(Plan(), context)
-
-
-def _names_one(old: Group, new: Group, context: Context, *, is_of: bool) -> bool:
-    """Return whether the old part is one occurrence: "tomorrow's", "Monday's", or a day with a new time alone."""
-    if names_day(old):
-        return True
-    if not old.days or old.has_times or not (is_of or not new.has_days):
-        return False
-    return not old.days[0].marked or _is_one(old, context)
 
 
 def _has_days(current: Schedule, context: Context) -> bool:
@@ -323,100 +318,92 @@ def _is_one(group: Group, context: Context) -> bool:
     return context.choices.pick("once-or-repeat", group.days[0].span, options)
 
 
-_Exchange = tuple["Sequence[Clause]", "Sequence[Clause]", bool]
-"""The new part, the old one, and whether one occurrence "of" some days may be meant."""
+def _find_parts(parser: Parser) -> tuple[Sequence[Clause], Sequence[Clause], bool] | None:
+    """Return the new and the old part of ``move it from Friday to Monday``, ``9 instead of 17``.
 
-
-def _find_moved(parser: Parser, end: int) -> _Exchange | None:
-    """Return the parts of ``move it from Friday to Monday``. "Make it Monday to Friday" is a range."""
-    c = parser.cursor
-    if c.take("relocate") is None:
-        return None
-    is_of = c.take("from") is None
-    if is_of and c.take("of") is None:
-        return None
-    for at in range(c.at + 1, end):
-        joint = parser.matches[at].get("to") or parser.matches[at].get("onto")
-        old = None if joint is None else parser.parse_between(c.at, at, bare=True)
-        new = None if joint is None or old is None else parser.parse_between(joint.end, end, bare=True)
-        if old is not None and new is not None:
-            return new, old, is_of
-    return None
-
-
-def _find_replaced(parser: Parser, end: int) -> _Exchange | None:
-    """Return the new and the old part of ``make it 9 rather than 17``, ``Tuesdays instead of Mondays``."""
-    at = next((place for place, matches in enumerate(parser.matches) if "instead-of" in matches), None)
-    if not at:
-        return None
-    c = parser.cursor
+    The last value is whether one occurrence "of" some days may be meant.
+    """
+    c, end = parser.cursor, _find_tail(parser, "polite", "stop")
     c.at = 0
     c.skip("polite")
-    c.take("make")
-    old = parser.parse_between(parser.matches[at]["instead-of"].end, end, bare=True)
-    new = parser.parse_between(c.at, at, bare=True)
-    return None if old is None or new is None else (new, old, False)
+    begin = c.at
+    is_moved = c.take("relocate") is not None
+    is_of = not c.sees("from")
+    is_moved = is_moved and c.take("from", "of") is not None
+    if not is_moved:
+        c.at = begin
+        c.take("make")
+    for at in range(c.at, end):
+        here = parser.matches[at]
+        joint = here.get("to") or here.get("onto") if is_moved else here.get("instead-of")
+        if joint is None:
+            continue
+        first = parser.parse_between(c.at, at, bare=True)
+        last = None if first is None else parser.parse_between(joint.end, end, bare=True)
+        if first is not None and last is not None:
+            return (last, first, is_of) if is_moved else (first, last, False)
+    return None
 
 
 def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], context: Context) -> None:
     """Put new times of day in the place of others.
 
-    A bare hour is in the same half of the day as the one that it replaces, if that was also said without its half.
+    A bare hour is as near as possible to the time that it replaces, if that was not said on the 24-hour clock.
     """
-    own = sorted({time for draft in edit.drafts for time in draft.times})
-    gone = [_find_time(clock, own) for clock in old]
-    is_said = any(clock.hour == time.hour and time.hour > _LAST_BARE for clock, time in zip(old, gone, strict=True))
-    added = [context.resolve_time(clock) if is_said else _near(clock, gone[0], context) for clock in new]
+    own = {time for draft in edit.drafts for time in draft.times}
+    gone: list[TimeOfDay] = []
+    for clock in old:
+        found = [time for time in _list_times(clock) if time in own]
+        if not found:
+            raise Refused("no-update", clock.span, "it does not run at this time; say at which it should run")
+        gone.append(found[0])
+    base = 60 * gone[0].hour + gone[0].minute
+    is_near = all(clock.hour <= NOON for clock in old)
+    added = [
+        min(_list_times(clock), key=lambda time: abs(60 * time.hour + time.minute - base))
+        if is_near and is_bare(clock)
+        else context.resolve_time(clock)
+        for clock in new
+    ]
     for draft in edit.drafts:
         if not set(gone) <= set(draft.times):
             raise Refused(
                 "no-update", hint="it has different times on different days; describe the whole schedule again"
             )
-        draft.times = sorted({*(time for time in draft.times if time not in gone), *added})
+        draft.times = sorted({*draft.times} - {*gone} | {*added})
 
 
-def _find_time(clock: Clock, own: Sequence[TimeOfDay]) -> TimeOfDay:
-    """Return the time of a schedule that a clock names. An exact match comes first."""
-    hour = clock.hour % 12 + 12 * clock.half if clock.half is not None else clock.hour
-    exact = TimeOfDay(hour, clock.minute, clock.second)
-    if exact in own:
-        return exact
-    other = TimeOfDay((hour + 12) % 24, clock.minute, clock.second)
-    if clock.half is None and not clock.exact and other in own:
-        return other
-    raise Refused("no-update", clock.span, "it does not run at this time; say at which it should run")
+def _list_times(clock: Clock) -> list[TimeOfDay]:
+    """Return the times of day that a clock may mean, the likeliest first."""
+    hour = clock.hour if clock.half is None else clock.hour % NOON + NOON * clock.half
+    hours = (hour, hour + NOON) if clock.half is None and not clock.exact else (hour,)
+    return [TimeOfDay(each % 24, clock.minute, clock.second) for each in hours]
 
 
-def _near(clock: Clock, old: TimeOfDay, context: Context) -> TimeOfDay:
-    if clock.half is not None or clock.exact or clock.part is not None or clock.hour > 12:
-        return context.resolve_time(clock)
-    choices = [TimeOfDay((clock.hour + shift) % 24, clock.minute, clock.second) for shift in (0, 12)]
-    return min(choices, key=lambda time: abs(60 * (time.hour - old.hour) + time.minute - old.minute))
+def _parse_edit(parser: Parser) -> Change | None:
+    """Parse the parts to set, add or leave out."""
+    c = parser.cursor
+    end = _find_tail(parser, "instead", "also", "polite", "stop", "only")
+    tail = {kind for matches in parser.matches[end:] for kind in matches}
+    for kind in ("same-time", "make", "only", "add-more", "no-more", "skip", ""):
+        c.at = 0
+        c.take("polite")
+        if kind and c.take(kind) is None:
+            continue
+        read = parser.parse_between(c.at, end, bare=kind in {"make", "only"} or "instead" in tail)
+        if read is None or (kind == "only" and any(isinstance(clause, End) for clause in read)):
+            continue
+        if kind in {"no-more", "skip"}:
+            return partial(remove, read=read, single=kind == "skip")
+        adds = kind == "add-more" or "also" in tail
+        return partial(change_schedule, read=read, adds=adds, limits=kind == "only")
+    return None
 
 
-_PART_TIMES = {0: (0, 12), 1: (12, 18), 2: (17, 24), 3: (20, 24), 4: (11, 14)}
-"""The hours of each part of the day. A night also has those before 5."""
-
-
-def _parse_drop_part(c: Cursor) -> Change | None:
-    """Parse ``drop the evening one``, ``no more in the morning``."""
-    if c.take("skip", "no-more") is None:
-        return None
-    c.take("in", "at")
-    c.take("article")
-    part = None if c.sees("relday") else c.take("part", "parts")
-    if part is None:
-        return None
-    c.take("one", "that-one")
-    first, last = _PART_TIMES[part.value]
-
-    def drop(current: Schedule, context: Context) -> Schedule:
-        edit = take_apart(current, context)
-        for draft in edit.drafts:
-            kept = [time for time in draft.times if not first <= time.hour < last]
-            if kept == draft.times or not kept:
-                raise Refused("no-update", hint="it has no such time besides others; say at which times it should run")
-            draft.times = kept
-        return edit.build(Plan(), context)
-
-    return drop
+def _find_tail(parser: Parser, *kinds: str) -> int:
+    """Return the token from which on a phrase has only words of some classes."""
+    end = len(parser.tokens)
+    for at in reversed(range(end)):
+        if any(kind in kinds and match.end == end for kind, match in parser.matches[at].items()):
+            end = at
+    return end

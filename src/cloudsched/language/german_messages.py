@@ -254,16 +254,12 @@ GERMAN_MESSAGES: Final = {
     "it has different times on different days; describe the whole schedule again": (
         "es hat an verschiedenen Tagen verschiedene Uhrzeiten; beschreib den ganzen Zeitplan neu"
     ),
-    "it has no such time besides others; say at which times it should run": (
-        "diese Uhrzeit hat es nicht neben anderen; sag, um welche es laufen soll"
-    ),
     "its rules end at different times; describe the whole schedule again": (
         "seine Regeln enden zu verschiedenen Zeiten; beschreib den ganzen Zeitplan neu"
     ),
     "its end is given in UTC; describe the whole schedule again": (
         "sein Ende ist in UTC angegeben; beschreib den ganzen Zeitplan neu"
     ),
-    "it already repeats; say which occurrence to skip": "es wiederholt sich schon; sag, welcher Termin ausfallen soll",
     "a repeating schedule cannot be moved by days; give the new days": (
         "was sich wiederholt, lässt sich nicht um Tage verschieben; nenne die neuen Tage"
     ),

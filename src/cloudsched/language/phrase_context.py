@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PARTS = ("morning", "afternoon", "evening", "night", "midday")
 _PART_HOURS = (9, 15, 18, 21, 12)
 NOON = 12
-_HOURS_OF_PART = (
+HOURS_OF_PART = (
     range(13),
     range(12, 20),
     range(16, 24),
@@ -117,7 +117,7 @@ class Context:
         """Return one time of day. The part of the day decides about a bare hour, or else it is assumed or asked."""
         time = self._resolve_exactly(clock, part)
         said = clock.part if clock.part is not None else part
-        if said is not None and not clock.named and time.hour not in _HOURS_OF_PART[said]:
+        if said is not None and not clock.named and time.hour not in HOURS_OF_PART[said]:
             raise Refused("contradiction", clock.span)  # "tomorrow morning at 5pm"
         if clock.about:
             self.choices.assume(say("About {time} is {time}.", time=time))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.domain.schedules.assumptions import list_surprises
-from cloudsched.language.changes import find_change, find_condition, find_open_time, find_order
+from cloudsched.language.changes import find_change, find_open_time, find_order
 from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES, find_language, guess_language, name_language
@@ -344,7 +344,7 @@ class _Reader:
             is_question = is_question or bool(matches and "question-word" in matches[0])
             if is_question and not phrase.is_asked:
                 return _refuse(Refused("no-task", phrase.title), self._text)
-            if (span := find_condition(tokens, matches)) is not None:
+            if (span := find_open_time(tokens, matches, ["condition"])) is not None:
                 return _refuse(Refused("half-known", (begin + span[0], begin + span[1])), self._text)
             if (span := find_open_time(tokens, matches)) is not None:
                 titled = titled._replace(open_time=(begin + span[0], begin + span[1]))

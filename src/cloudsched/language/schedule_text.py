@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from cloudsched.domain.recurrence.notations import is_notation
@@ -11,8 +12,8 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
-from cloudsched.language.messages import load_messages, say, translate
-from cloudsched.language.result import UNREAD, Alternative, Reading
+from cloudsched.language import messages
+from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,20 +79,16 @@ def read_schedule(  # noqa: PLR0913 -- each is named
         return ScheduleText(parsed, None, list_surprises(parsed, language), language)
     from cloudsched.language.reader import read  # noqa: PLC0415 - only words need the grammar
 
-    at = default_time.hour, default_time.minute
-
-    def read_words(words: str) -> Reading:
-        return read(
-            words,
-            now=now,
-            timezone=timezone,
-            current=current,
-            locale=locale,
-            default_time=at,
-            default_calendar=default_calendar,
-            has_title=not has_title,
-        )
-
+    read_words = partial(
+        read,
+        now=now,
+        timezone=timezone,
+        current=current,
+        locale=locale,
+        default_time=(default_time.hour, default_time.minute),
+        default_calendar=default_calendar,
+        has_title=not has_title,
+    )
     reading = read_words(text)
     if reading.schedule is not None:
         return ScheduleText(reading.schedule, reading.title, reading.assumptions, reading.language)
@@ -100,16 +97,19 @@ def read_schedule(  # noqa: PLR0913 -- each is named
 
 def _refuse(text: str, reading: Reading, read_words: Callable[[str], Reading]) -> InvalidSchedule:
     """Return the error for words that have several meanings or none, in their language."""
-    messages = load_messages(reading.language)
-
-    def tell(template: str, **values: str) -> str:
-        return translate(say(template, **values), messages)
-
+    tell = partial(messages.tell, reading.language)
     shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
     if reading.readings:
         choices = tell("; or ").join(repr(each.description) for each in reading.readings)
         what = tell("{text!r} can mean {choices}", text=shown, choices=choices)
-        readings = tuple(_to_json(each) for each in reading.readings)
+        readings = tuple(
+            {
+                "schedule": each.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
+                "description": each.description,
+                "label": each.label,
+            }
+            for each in reading.readings
+        )
         return AmbiguousSchedule("schedule", what, tell("Choose one of them."), readings)
 
     hint = "; ".join(problem.hint for problem in reading.problems)
@@ -173,10 +173,9 @@ def read_new_time(text: str, occurrence: datetime, *, now: datetime, timezone: s
 def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) -> datetime:
     local = occurrence.astimezone(load_tzinfo(timezone)).replace(tzinfo=None)
     alone = Schedule(rrule="FREQ=YEARLY", dtstart=local.isoformat(), timezone=timezone)  # of which it is the next
-    phrases = [(_say_move(text), alone), (text, alone)]
-    if phrases[0] == phrases[1]:  # "an hour later", which may be on another day
-        phrases[0] = text, Schedule(at=occurrence, timezone=timezone)
-    for phrase, current in phrases:
+    move = _say_move(text)
+    moved_one = alone if move != text else Schedule(at=occurrence, timezone=timezone)  # may be on another day
+    for phrase, current in ((move, moved_one), (text, alone)):
         try:
             moved = read_schedule(phrase, now=now, timezone=timezone, current=current, has_title=True).schedule
         except AmbiguousSchedule as error:
@@ -203,23 +202,19 @@ def _say_move(text: str) -> str:
 
     "An hour later" is one already. Behind the verb it would count from now.
     """
+    from cloudsched.language.changes import parse_shift  # noqa: PLC0415 - only words need the grammar
     from cloudsched.language.grammar import Parser  # noqa: PLC0415 - only words need the grammar
     from cloudsched.language.languages import LANGUAGES, guess_language  # noqa: PLC0415 - the same
     from cloudsched.language.lexicon import tokenise  # noqa: PLC0415 - the same
-    from cloudsched.language.updates import parse_shift  # noqa: PLC0415 - the same
 
     languages = LANGUAGES.values()
     language = guess_language(tokenise(text, next(iter(languages))), languages)
-    if parse_shift(Parser(tokenise(text, language), language).cursor) is not None:
+    cursor = Parser(tokenise(text, language), language).cursor
+    if parse_shift(cursor) is not None and cursor.ended:
         return text
     words = language.words
     verb = (words[kind][1].partition("|")[0] for kind in ("relocate", "one", "twice", "onto"))
     return " ".join((*verb, text))
-
-
-def _to_json(reading: Alternative) -> dict[str, object]:
-    schedule = reading.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    return {"schedule": schedule, "description": reading.description, "label": reading.label}
 
 
 _MOST_CUT: Final = 3

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.dates import find_first_day, find_next_weekday, make_local_time
 from cloudsched.language.messages import say, say_day
+from cloudsched.language.nodes import Days
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.groups import Group
-    from cloudsched.language.nodes import Days, Point, Relative, Span
+    from cloudsched.language.nodes import Point, Span
     from cloudsched.language.phrase_context import Context
 
 _NEAR = 1
@@ -34,9 +34,8 @@ def move_one(current: Schedule, context: Context, old: Group | None, new: Group,
     Without an `old` day, it is the next occurrence, or the one of the new day if the words say `is_once`.
     """
     anchored = current.anchor(context.now)
-    zone = load_tzinfo(current.timezone)
     at = _find_next(anchored, context, new, is_once=is_once) if old is None else _find_one(anchored, context, old)
-    local = at.astimezone(zone).replace(tzinfo=None)
+    local = context.to_local(at)
     if new.repeat is not None or new.months is not None or new.window is not None or new.part is not None:
         raise Refused("no-update", hint="say to which day and time it should move")
 
@@ -57,7 +56,7 @@ def _find_next(anchored: Schedule, context: Context, new: Group, *, is_once: boo
     following = anchored.upcoming(context.now, 1)
     if not following:
         raise Refused("never")
-    own = _list_on(anchored, context, _find_new_day(new, context, context.today)) if new.has_days else []
+    own = list_on(anchored, context, _find_new_day(new, context, context.today)) if new.has_days else []
     if len(own) != 1 or own == following:
         return following[0]
     if is_once:
@@ -67,11 +66,11 @@ def _find_next(anchored: Schedule, context: Context, new: Group, *, is_once: boo
 
 
 def _find_one(anchored: Schedule, context: Context, old: Group) -> datetime:
-    points: list[Point] = [*old.relatives, *(each.dates[0] if each.dates else each for each in old.days)]
+    points = _list_points(old)
     if len(points) != 1 or old.has_times:
         raise Refused("no-update", hint="say which one moves by its day")
     day = find_first_day(points[0], context, context.today)
-    own = _list_on(anchored, context, day)
+    own = list_on(anchored, context, day)
     if len(own) != 1:
         template = "it runs not on {day:%Y-%m-%d}; say which one should move"
         if own:
@@ -80,29 +79,30 @@ def _find_one(anchored: Schedule, context: Context, old: Group) -> datetime:
     return own[0]
 
 
+def _list_points(group: Group) -> list[Point]:
+    return [*group.relatives, *(each.dates[0] if each.dates else each for each in group.days)]
+
+
 def _find_span(group: Group) -> Span:
     return group.relatives[0].span if group.relatives else group.days[0].span
 
 
-def _list_on(anchored: Schedule, context: Context, day: date) -> list[datetime]:
+def list_on(anchored: Schedule, context: Context, day: date) -> list[datetime]:
     """Return the occurrences on one day that are still to come."""
     begin = context.to_instant(datetime.combine(day, datetime.min.time()))
-    zone = load_tzinfo(anchored.timezone)
     found = anchored.between(max(begin, context.now), begin + timedelta(hours=26))
-    return [at for at in found if at.astimezone(zone).date() == day]
+    return [at for at in found if context.to_local(at).date() == day]
 
 
 def _find_new_day(new: Group, context: Context, old: date) -> date:
-    points: list[Relative | Days] = [*new.relatives, *new.days]
+    points = _list_points(new)
     if not points:
         return old
     if len(points) > 1:
         raise Refused("no-update", points[1].span, "one occurrence moves to one day")
-    if new.relatives:
-        return find_first_day(new.relatives[0], context, context.today)
-    days = new.days[0]
-    if days.dates:
-        return find_first_day(days.dates[0], context, context.today)
+    [days] = points
+    if not isinstance(days, Days):
+        return find_first_day(days, context, context.today)
     if days.marked or len(days.picks) != 1 or days.picks[0].nth or days.picks[0].what >= _WEEK:
         raise Refused("no-update", days.span, "say to which day it should move")
 

@@ -1,4 +1,4 @@
-"""Changes to a schedule: "make it 10 instead", "not on Fridays", "also Saturdays", "skip the next one".
+"""Apply what a change says to a schedule: "make it 10 instead", "not on Fridays", "also Saturdays".
 
 A change affects only what it names: days, times, the time zone, the start, the end, or single occurrences.
 """
@@ -9,13 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.language.dates import find_first_day, make_local_time, resolve_relative_day, to_relativedelta
+from cloudsched.language.dates import find_first_day, make_local_time, to_relativedelta
 from cloudsched.language.exceptions import add_calendars, apply_exceptions
-from cloudsched.language.grammar_numbers import parse_length
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.left_out import move_exdates
 from cloudsched.language.meaning import build_at, build_once, build_schedule, is_24_hour, list_clocks, resolve_zone
@@ -25,25 +23,27 @@ from cloudsched.language.nodes import (
     Clause,
     Date,
     Days,
-    End,
     Except,
     Length,
+    Point,
     Relative,
     Repeat,
     Stretch,
     Unit,
+    Within,
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules
-from cloudsched.language.result import Option, Refused
+from cloudsched.language.result import Refused
 from cloudsched.language.rules import Draft, build_subdaily_rules
+from cloudsched.language.single_moves import list_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.language.grammar import Parser
-    from cloudsched.language.lexicon import Cursor
+
+_NOTHING: Final = Plan()
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Edit:
         until: Its end, in local time.
         exdates: The days and times that the change leaves out. Those that were left out before move along.
         shift: The time by which all its times of day move.
-        moved: The days have changed, so intervals count from a new start.
+        restarts: Its rhythm is another one, which counts from a new start.
     """
 
     current: Schedule
@@ -65,52 +65,45 @@ class Edit:
     count: int | None = None
     exdates: list[str] = field(default_factory=list)
     shift: timedelta = timedelta(0)
-    moved: bool = False
+    restarts: bool = False
 
-    @property
-    def times(self) -> list[TimeOfDay]:
-        """Return the times of day that all rules share."""
-        first = self.drafts[0].times
-        if any(draft.times != first for draft in self.drafts):
-            raise Refused(
-                "no-update", hint="it has different times on different days; describe the whole schedule again"
-            )
-        return list(first)
-
-    def build(self, plan: Plan, context: Context) -> Schedule:
+    def build(self, context: Context, plan: Plan = _NOTHING) -> Schedule:
         """Build the edited schedule."""
-        own_start = self.dtstart.isoformat() != BEGINNING
-        begin = max(self.dtstart.date(), context.today) if own_start else context.today
-        bounds = Bounds(begin, has_start=own_start and self.dtstart > context.local)
+        bounds = Bounds(max(self.dtstart.date(), context.today), has_start=self.dtstart > context.local)
         if plan.start is not None:
-            bounds.start, bounds.has_start = find_start(plan, context), True
+            bounds.start, bounds.has_start = context.today, True
+            if plan.start.point is not None:
+                bounds.start = find_first_day(plan.start.point, context, context.today)
+        elif self.dtstart.isoformat() != BEGINNING and not self.restarts:
+            first = min((time for draft in self.drafts for time in draft.times), default=self.dtstart.timetuple()[3:6])
+            bounds.dtstart = make_local_time(self.dtstart.date(), *first).isoformat()
         if not plan.ends:
             bounds.count = self.count
             if self.until is not None:
                 bounds.until, bounds.until_clock = self.until.date(), TimeOfDay(*self.until.timetuple()[3:6])
-        if own_start and plan.start is None and not self.moved:
-            first = min((time for draft in self.drafts for time in draft.times), default=None)
-            kept = self.dtstart if first is None else datetime.combine(self.dtstart.date(), datetime.min.time())
-            if first is not None:
-                kept = kept.replace(hour=first.hour, minute=first.minute, second=first.second)
-            bounds.dtstart = kept.isoformat()
         move = partial(move_exdates, self.current, self.shift)
         built = Builder(plan, context, self.drafts, bounds).build(self.exdates, move)
         days = {} if any(group.days for group in plan.groups) else {"business_day": self.current.business_day}
         return _keep_policies(built, self.current, plan, context, **days, rdates=self.current.rdates)
 
-    def leave_out(self, exceptions: list[Except], context: Context) -> Schedule:
+    def leave_out(self, context: Context, *points: Point | Stretch | Within) -> Schedule:
         """Build the schedule without some days."""
-        dates = apply_exceptions(self.drafts, exceptions, context, context.today)
-        changed = self.leave_out_dates(dates, context)
-        if changed.upcoming(context.now, 40) == self.current.upcoming(context.now, 40):
+        self.exdates += apply_exceptions(self.drafts, [Except(points)], context, context.today)
+        changed = self.build(context)
+        days = {date.fromisoformat(text[:10]) for text in self.exdates}
+        if changed.rules == self.current.rules and not any(list_on(self.current, context, day) for day in days):
             context.choices.assume("The schedule does not run then, so nothing changes.")
         return changed
 
-    def leave_out_dates(self, dates: list[str], context: Context) -> Schedule:
-        """Build the schedule without some more dates or local times."""
-        self.exdates += dates
-        return self.build(Plan(), context)
+    def drop_times(self, context: Context, is_gone: Callable[[TimeOfDay], bool]) -> Schedule:
+        """Build the schedule without some times of day."""
+        if not any(is_gone(time) for draft in self.drafts for time in draft.times):
+            raise Refused("no-update", hint="it does not run at this time; say at which it should run")
+        for draft in self.drafts:
+            draft.times = [time for time in draft.times if not is_gone(time)]
+            if not draft.times:
+                raise Refused("never")
+        return self.build(context)
 
 
 _POLICIES = ("gap", "fold", "sub_daily", "calendars")
@@ -122,18 +115,16 @@ def _keep_policies(built: Schedule, current: Schedule, plan: Plan, context: Cont
     return add_calendars(built.model_copy(update={**kept, **more}), plan, context)
 
 
-def find_start(plan: Plan, context: Context) -> date:
-    """Return the first day of a plan."""
-    if plan.start is None or plan.start.point is None:
-        return context.today
-    return find_first_day(plan.start.point, context, context.today)
+def anchor(current: Schedule, context: Context) -> Schedule:
+    """Return a schedule that repeats, with its start."""
+    if current.is_single_time:
+        raise Refused("no-update", hint="it runs once only")
+    return current.anchor(context.now)
 
 
 def take_apart(current: Schedule, context: Context) -> Edit:
     """Split a schedule into an `Edit`."""
-    if current.is_single_time:
-        raise Refused("no-update", hint="it runs once only")
-    anchored = current.anchor(context.now)
+    anchored = anchor(current, context)
     if anchored.dtstart is None or not anchored.rules:
         raise Refused("no-update", hint="describe the whole schedule again")
     dtstart = datetime.fromisoformat(anchored.dtstart)
@@ -193,141 +184,29 @@ def _merge_drafts(drafts: list[Draft]) -> list[Draft]:
     return joined
 
 
-_DAY_SECONDS = 86_400
-_PERIODS = {
-    Unit.WEEK: ("WEEKLY", 1),
-    Unit.FORTNIGHT: ("WEEKLY", 2),
-    Unit.MONTH: ("MONTHLY", 1),
-    Unit.QUARTER: ("MONTHLY", 3),
-    Unit.HALF_YEAR: ("MONTHLY", 6),
-    Unit.YEAR: ("YEARLY", 1),
-}
-
-
-def find_edit(parser: Parser) -> Callable[[Schedule, Context], Schedule] | None:
-    """Return the change that a phrase asks for. None if the phrase is not a change."""
-    c = parser.cursor
-    c.at = 0
-    return parse_shift(c) or _parse_same_time(c) or parse_edit(parser, len(parser.tokens))
-
-
-def parse_shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
-    """Parse ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
-    c.at = 0
-    c.take("polite")
-    postponed = c.take("postpone")
-    if postponed is None:
-        c.take("make")
-    c.take("by")
-    by = parse_length(c)
-    direction = postponed.value if postponed is not None else None
-    if by is not None and direction is None:
-        result = c.take("shift")
-        direction = result.value if result is not None else None
-    c.skip("polite", "stop")
-    if by is None or direction is None or not c.ended:
-        return None
-    return lambda current, context: _shift_schedule(current, context, by, direction)
-
-
-def _parse_same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
-    c.at = 0
-    c.take("make")
-    same = c.take("same-time") is not None
-    ahead, unit = c.take("next"), c.take("unit")
-    has_ending = c.skip("polite", "stop", "same-time", "instead", "comma") or same
-    if not has_ending or ahead is None or ahead.value != 1 or unit is None or unit.value != Unit.WEEK or not c.ended:
-        return None
-    return _move_to_next_week
-
-
-def parse_edit(parser: Parser, end: int) -> Callable[[Schedule, Context], Schedule] | None:
-    """Parse the parts to set, add or leave out. `end` is the token after the last one."""
-    c = parser.cursor
-    is_part = end < len(parser.tokens)
-    end = _find_end(parser, end, "instead", "also", "polite", "stop", "only")
-    tail = parser.matches[end] if end < len(parser.tokens) else {}
-    adds_after = "also" in tail
-    instead = any("instead" in parser.matches[at] for at in range(end, len(parser.tokens)))
-    for kind in ("same-time", "make", "only", "add-more", "no-more", "skip", ""):
-        c.at = 0
-        c.take("polite")
-        head = c.take(kind) if kind else None
-        if kind and head is None:
-            continue
-        begin = c.at
-        if begin >= end:
-            continue
-        read = parser.parse_between(begin, end, bare=kind in {"make", "only"} or instead or is_part)
-        if read is None or (kind == "only" and any(isinstance(clause, End) for clause in read)):
-            continue
-        if kind in {"no-more", "skip"}:
-            return _build_removal(read, single=kind == "skip")
-        return make_change(read, adds=kind == "add-more" or adds_after, limits=kind == "only")
-    return None
-
-
-def make_change(
-    read: Sequence[Clause], *, adds: bool = False, limits: bool = False
-) -> Callable[[Schedule, Context], Schedule]:
-    """Return the change that sets the content of the clauses, or `adds` it, or `limits` the schedule to it."""
-    return partial(_change_schedule, read=read, adds=adds, limits=limits)
-
-
-def _find_end(parser: Parser, end: int, *kinds: str) -> int:
-    while end:
-        last = next(
-            (
-                at
-                for at in range(end - 1, max(end - 3, -1), -1)
-                if any(kind in parser.matches[at] and parser.matches[at][kind].end == end for kind in kinds)
-            ),
-            None,
-        )
-        if last is None:
-            return end
-        end = last
-    return end
-
-
-def _find_stretch(plan: Plan) -> Stretch | None:
-    """Return the days of "from 14 to 16 June", if a plan says nothing else."""
+def remove(current: Schedule, context: Context, read: Sequence[Clause], *, single: bool) -> Schedule:
+    """Return the schedule without the days or the times that clauses name. A `single` day is the coming one."""
+    edit, plan = take_apart(current, context), build_plan(read)
     group = plan.groups[-1]
-    if plan.start is None or len(plan.ends) != 1 or group.has_days or group.has_times:
-        return None
-    first, last = plan.start.point, plan.ends[0].point
-    if isinstance(first, Date | Relative) and isinstance(last, Date | Relative):
-        return Stretch(first, last, plan.start.span)
-    return None
+    first, last = plan.start and plan.start.point, plan.ends and plan.ends[0].point
+    if (
+        not (group.has_days or group.has_times)
+        and isinstance(first, Date | Relative)
+        and isinstance(last, Date | Relative)
+    ):
+        return edit.leave_out(context, Stretch(first, last))
+    if group.clocks and not group.days and not group.relatives:
+        return edit.drop_times(context, context.resolve_times(group.clocks, None).__contains__)
+    days = [clause for clause in read if isinstance(clause, Days | Relative)]
+    points: list[Point] = [_pick_single(point) if single else point for point in days]
+    if group.months is not None and not points:
+        points = [group.months]
+    if not points or len(plan.groups) > 1 or group.has_times or group.repeat or plan.ends or plan.start:
+        raise Refused("no-update")
+    return edit.leave_out(context, *points)
 
 
-def _build_removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedule, Context], Schedule]:
-    points = [clause for clause in read if isinstance(clause, Days | Relative)]
-
-    def change(current: Schedule, context: Context) -> Schedule:
-        edit = take_apart(current, context)
-        plan = build_plan(read)
-        group = plan.groups[-1]
-        stretch = _find_stretch(plan)
-        if stretch is not None:
-            return edit.leave_out([Except((stretch,))], context)
-        if group.clocks and not group.days and not group.relatives:
-            gone = context.resolve_times(group.clocks, None)
-            for draft in edit.drafts:
-                draft.times = [time for time in draft.times if time not in gone]
-                if not draft.times:
-                    raise Refused("never")
-            return edit.build(Plan(), context)
-        months = [group.months] if group.months is not None and not points else []
-        chosen = [_pick_single(point) if single else point for point in points] + months
-        if not chosen or len(plan.groups) > 1 or group.has_times or group.repeat or plan.ends or plan.start:
-            raise Refused("no-update")
-        return edit.leave_out([Except(tuple(chosen))], context)
-
-    return change
-
-
-def _pick_single(point: Days | Relative) -> Date | Days | Relative:
+def _pick_single(point: Days | Relative) -> Point:
     """Narrow "skip Friday" to the coming Friday instead of every Friday, and "the 24th" to the coming one."""
     if not isinstance(point, Days) or point.marked or len(point.picks) != 1:
         return point
@@ -339,13 +218,6 @@ def _pick_single(point: Days | Relative) -> Date | Days | Relative:
     return point
 
 
-def _move_to_next_week(current: Schedule, context: Context) -> Schedule:
-    if current.at is None:
-        raise Refused("no-update", hint="it already repeats; say which occurrence to skip")
-    local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None) + timedelta(weeks=1)
-    return _build_once_at(local, context)
-
-
 def _build_once_at(local: datetime, context: Context) -> Schedule:
     at = context.to_instant(local)
     if at <= context.now:
@@ -353,42 +225,50 @@ def _build_once_at(local: datetime, context: Context) -> Schedule:
     return build_at(at, context)
 
 
-def _shift_schedule(current: Schedule, context: Context, by: Length, direction: int) -> Schedule:
+def shift_schedule(current: Schedule, context: Context, by: Length, direction: int) -> Schedule:
+    """Return the schedule with all its times earlier or later by a length of time."""
     if current.at is not None:
-        local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
-        return _build_once_at(local + to_relativedelta(by) if direction > 0 else local - to_relativedelta(by), context)
-    if by.finest >= Unit.DAY or any(unit >= Unit.DAY for unit, _ in by.amounts):
+        return _build_once_at(_shift(context.to_local(current.at), by, direction), context)
+    if any(unit >= Unit.DAY for unit, _ in by.amounts):
         raise Refused("no-update", by.span, "a repeating schedule cannot be moved by days; give the new days")
     edit = take_apart(current, context)
-    if not all(draft.times for draft in edit.drafts):
-        raise Refused("no-update", by.span)
-    edit.shift = timedelta(seconds=direction * by.seconds)
     for draft in edit.drafts:
-        draft.times = [_shift_time(time, direction * by.seconds, by) for time in draft.times]
-    return edit.build(Plan(), context)
+        moved = [_shift(make_local_time(context.today, *time), by, direction) for time in draft.times]
+        if not moved:
+            raise Refused("no-update", by.span)
+        if any(time.date() != context.today for time in moved):
+            raise Refused("no-update", by.span, "that moves it to another day; give the new days and times")
+        draft.times = [TimeOfDay(*time.timetuple()[3:6]) for time in moved]
+    edit.shift = timedelta(seconds=direction * by.seconds)
+    return edit.build(context)
 
 
-def _shift_time(time: TimeOfDay, seconds: int, by: Length) -> TimeOfDay:
-    at = time.hour * 3600 + time.minute * 60 + time.second + seconds
-    if not 0 <= at < _DAY_SECONDS:
-        raise Refused("no-update", by.span, "that moves it to another day; give the new days and times")
-    return TimeOfDay(at // 3600, at // 60 % 60, at % 60)
+def _shift(local: datetime, by: Length, direction: int) -> datetime:
+    try:
+        return local + direction * to_relativedelta(by)
+    except (ValueError, OverflowError):
+        raise Refused("never", by.span) from None
 
 
-def _change_schedule(
-    current: Schedule, context: Context, read: Sequence[Clause], *, adds: bool, limits: bool
+def change_schedule(
+    current: Schedule, context: Context, read: Sequence[Clause], *, adds: bool = False, limits: bool = False
 ) -> Schedule:
+    """Return the schedule with what clauses name, or what they add, or `limits` of it."""
     plan = build_plan(read)
     context.timezone = current.timezone
     if not (adds or limits) and _is_whole(plan, current):
         built = build_schedule(read, context)
-        return _keep_policies(built, current, plan, context) if built.rules and current.rules else built
+        if not built.rules or not current.rules:
+            return built
+        kept = {"dtstart": current.dtstart} if plan.start is None and _goes_on(current, built, context) else {}
+        return _keep_policies(built, current, plan, context, **kept)
     if plan.within is not None:
         raise Refused("too-vague", plan.within.span, "say on which day, and at what time")
+    local = None if current.at is None else context.to_local(current.at)
     resolve_zone(plan, context)
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
-    if current.at is not None:
-        return _change_once(current, plan, read, context, adds=adds)
+    if local is not None:
+        return _change_once(local, plan, read, context, adds=adds)
     edit = take_apart(current.change_zone(context.timezone), context)
     if len(plan.groups) > 1:
         raise Refused("no-update", hint="describe the whole schedule again")
@@ -400,13 +280,16 @@ def _change_schedule(
     if plan.exceptions:
         edit.exdates += apply_exceptions(edit.drafts, plan.exceptions, context, context.today)
     _apply_group(edit, group, plan, context, adds=adds)
-    return edit.build(plan, context)
+    return edit.build(context, plan)
 
 
 def _is_whole(plan: Plan, current: Schedule) -> bool:
     """Return whether a phrase has a whole schedule, which replaces any other and needs nothing of it."""
     if plan.recurs:
-        return all(_says_when(group) for group in plan.groups)
+        return all(
+            _is_fine(group) or (group.has_days and bool(group.clocks or group.window or group.grid))
+            for group in plan.groups
+        )
     if current.is_single_time or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
         return False
     group = plan.groups[0]
@@ -419,117 +302,100 @@ def _is_whole(plan: Plan, current: Schedule) -> bool:
     return bool(group.clocks) and (bool(group.relatives) or is_dated)
 
 
-def _says_when(group: Group) -> bool:
-    """Return whether a group that repeats names its times."""
-    is_fine = group.repeat is not None and group.repeat.unit <= Unit.HOUR
-    return group.has_days and (is_fine or bool(group.clocks or group.window or group.grid))
+def _goes_on(current: Schedule, built: Schedule, context: Context) -> bool:
+    """Return whether a schedule has begun in the rhythm of a new one, so that this counts on from its start."""
+    rules = [parse_rule(rule) for rule in (*current.rules, *built.rules)]
+    is_same = len({(rule.frequency, rule.interval, rule.count) for rule in rules}) == 1 and not rules[0].count
+    return is_same and str(current.dtstart) < context.local.isoformat()
 
 
-def _change_once(current: Schedule, plan: Plan, read: Sequence[Clause], context: Context, *, adds: bool) -> Schedule:
-    if current.at is None:
-        raise Refused("no-update")
-    local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
+def _is_fine(group: Group) -> bool:
+    """Return whether a group repeats within a day."""
+    return group.repeat is not None and group.repeat.unit <= Unit.HOUR
+
+
+def _change_once(local: datetime, plan: Plan, read: Sequence[Clause], context: Context, *, adds: bool) -> Schedule:
+    """Return what runs once, at a local time, with another day, time or zone, or repeated."""
+    own = TimeOfDay(*local.timetuple()[3:6])
     if plan.recurs and not adds:
-        context.default = TimeOfDay(local.hour, local.minute, local.second)  # "every Tuesday" keeps the time
+        context.default = own  # "every Tuesday" keeps the time
         return build_schedule(read, context)
     if adds or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
         raise Refused("no-update")
     group = plan.groups[0]
-    if not group.has_days and not group.has_times:
-        if plan.place is None and not context.follows:
-            raise Refused("no-update")
-        return _build_once_at(local, context)
-    if not group.has_times:
-        if len(group.relatives) == 1 and group.relatives[0].kind != "length":
-            day = resolve_relative_day(group.relatives[0], context, context.today)
-            return _build_once_at(make_local_time(day, local.hour, local.minute, local.second), context)
-        context.default = TimeOfDay(local.hour, local.minute, local.second)
+    if group.has_days and group.has_times:
+        return build_once(plan, context)
+    if group.has_days:
+        context.default = own
         result = build_once(plan, context)
-        context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
+        _forget_default(context)
         return result
-    if not group.has_days:
-        times = context.resolve_times(group.clocks, group.part.part if group.part else None) if group.clocks else []
-        if len(times) != 1:
-            raise Refused("no-update")
-        return _build_once_at(make_local_time(local.date(), *times[0]), context)
-    return build_once(plan, context)
+    times = context.resolve_times(group.clocks, group.part.part if group.part else None) if group.clocks else [own]
+    names_time = group.has_times or plan.place is not None or context.follows
+    if not names_time or len(times) > 1 or (group.has_times and not group.clocks):
+        raise Refused("no-update")
+    return _build_once_at(make_local_time(local.date(), *times[0]), context)
+
+
+def _forget_default(context: Context) -> None:
+    context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
 
 
 def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: bool) -> None:
-    if group.week_start is not None:
-        for draft in edit.drafts:
-            draft.week_start = group.week_start.weekday
-    if group.repeat is not None and group.repeat.unit <= Unit.HOUR:
-        if adds:
-            raise Refused("no-update", group.repeat.span)
-        edit.drafts, edit.moved = build_rules(group, plan, context), True
-        return
     fine = any(not draft.times for draft in edit.drafts)
-    if group.has_times and not group.has_days and group.months is None:
+    for draft in edit.drafts:
+        if group.week_start is not None:
+            draft.week_start = group.week_start.weekday
+        if group.months is not None and not group.has_days:
+            draft.months = list(group.months.months)
+    if group.has_times and not group.has_days:
         if group.part is not None and not group.clocks and not adds:
             raise Refused("too-vague", group.part.span, "say at what time of day it should run")
         if group.window is not None or group.grid is not None or fine:
             raise Refused("no-update", hint="describe the whole schedule again")
-        named = build_rules(replace(group, days=[Days(marked=True)]), plan, context, times_only=True)[0].times
+        named = build_rules(group, plan, context, times_only=True)[0].times
         for draft in edit.drafts:
             draft.times = sorted({*draft.times, *named}) if adds else named
-        return
-    if group.months is not None and not group.has_days and not group.has_times:
-        for draft in edit.drafts:
-            draft.months = list(group.months.months)
-        return
     if not group.has_days:
         return
-    if fine:
+    if _is_fine(group) and not adds:
+        edit.drafts, edit.restarts = build_rules(group, plan, context), True
+        return
+    if fine or _is_fine(group):
         if adds or group.repeat is not None or group.has_times or len(edit.drafts) > 1:
             raise Refused("no-update")
         only = build_subdaily_rules(group, Repeat(1, Unit.HOUR))[0]
         edit.drafts[0].weekdays, edit.drafts[0].month_days = only.weekdays, only.month_days
         return
-    times = None if group.has_times else edit.times
-    drafts = _build_new_days(edit, group, plan, context, times)
+    drafts = _build_new_days(edit, group, plan, context)
     if adds:
         _add_rules(edit, drafts)
     else:
-        edit.drafts = drafts
-    edit.moved = True
+        edit.drafts, edit.restarts = drafts, group.repeat is not None or edit.dtstart > context.local
 
 
-def _build_new_days(
-    edit: Edit, group: Group, plan: Plan, context: Context, times: list[TimeOfDay] | None
-) -> list[Draft]:
-    repeat = group.repeat
-    if repeat is not None and not group.days and repeat.unit != Unit.DAY:
-        return _change_interval(edit, repeat, context)
-    marked = [replace(days, marked=True) for days in group.days]
-    drafts = build_rules(replace(group, days=marked), plan, context)
-    if times is not None:
-        context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
-        for draft in drafts:
-            draft.times = list(times)
-    old = edit.drafts[0]
+def _build_new_days(edit: Edit, group: Group, plan: Plan, context: Context) -> list[Draft]:
+    old, repeat = edit.drafts[0], group.repeat
+    drafts = build_rules(replace(group, days=[replace(days, marked=True) for days in group.days]), plan, context)
+    if not group.has_times:
+        _forget_default(context)
+    names_days = group.days or any(draft.weekdays or draft.month_days for draft in drafts)
+    if repeat is not None and repeat.unit > Unit.DAY and not names_days:
+        freq, interval = drafts[0].freq, drafts[0].interval
+        if any(draft.freq != freq or draft.interval == interval for draft in edit.drafts):
+            raise Refused("no-update", repeat.span, "say on which days it should run")
+        return [replace(draft, interval=interval) for draft in edit.drafts]
+    if not group.has_times and any(draft.times != old.times for draft in edit.drafts):
+        raise Refused("no-update", hint="it has different times on different days; describe the whole schedule again")
+    is_alike = all((one.freq, one.interval, one.months) == (old.freq, old.interval, old.months) for one in edit.drafts)
     for draft in drafts:
         draft.week_start = old.week_start
-    if repeat is None and all(
-        (one.freq, one.interval, one.months) == (old.freq, old.interval, old.months) for one in edit.drafts
-    ):
-        for draft in drafts:  # keep what the change does not name, such as the interval and the months
-            if draft.freq == old.freq and draft.interval == 1:
-                draft.interval = old.interval
-                draft.months = draft.months or (list(old.months) if draft.freq != "YEARLY" else [])
+        if not group.has_times:
+            draft.times = list(old.times)
+        if repeat is None and is_alike and draft.freq == old.freq and draft.interval == 1:
+            draft.interval = old.interval  # what the change does not name, such as the interval and the months
+            draft.months = draft.months or (list(old.months) if draft.freq != "YEARLY" else [])
     return drafts
-
-
-def _change_interval(edit: Edit, repeat: Repeat, context: Context) -> list[Draft]:
-    """Return the rules with a new interval, if they already count in the same period."""
-    freq, count = _PERIODS[repeat.unit]
-    interval = repeat.interval * count
-    if repeat.loose == "bi":
-        context.choices.pick("bi", repeat.span, (Option(f"every two {repeat.unit.name.lower()}s", True),))
-    same = all(one.freq == freq for one in edit.drafts)
-    if not same or repeat.rate > 1 or all(one.interval == interval for one in edit.drafts):
-        raise Refused("no-update", repeat.span, "say on which days it should run")
-    return [replace(draft, interval=interval) for draft in edit.drafts]
 
 
 def _add_rules(edit: Edit, drafts: list[Draft]) -> None:

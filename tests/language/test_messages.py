@@ -74,6 +74,11 @@ def test_a_sentence_names_the_same_values_in_both_languages() -> None:
         ("nächsten Freitag um 9 Uhr Zahnarzt", "Freitag, 18.06.2027"),
         ("jeden Tag um 25 Uhr joggen", " bei '25 Uhr'"),
         ("monatlich um 9 Uhr", "Es läuft am 10. des Monats."),
+        (
+            "tous les lundis à 9h",
+            "nach Französisch aus; schreib in einer der Sprachen Englisch, Deutsch, Niederländisch",
+        ),
+        ("every Monday at nine", "nach Englisch aus; sag es mit der Locale 'en'"),
     ],
 )
 def test_german_phrases_are_answered_in_german(phrase: str, said: str) -> None:

@@ -96,8 +96,6 @@ def _find_counted(all_days: list[Days]) -> int | None:
     return pick.nth
 
 
-
-
 def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context: Context, start: date) -> list[str]:
     """Narrow the rules in place, and return the single dates to exclude."""
     dates: list[str] = []

@@ -15,8 +15,23 @@ _OPERATIONS: Final = {
     "trigger": "starten",
 }
 """The operations of drafts, in German."""
+_LANGUAGES: Final = """
+    English German Dutch French Spanish Portuguese Italian Swedish Danish Norwegian Polish Czech Hungarian Romanian
+    Finnish Turkish Indonesian Vietnamese Russian Ukrainian Japanese Korean Chinese Arabic Hebrew Greek
+"""
+_GERMAN_LANGUAGES: Final = """
+    Englisch Deutsch Niederländisch Französisch Spanisch Portugiesisch Italienisch Schwedisch Dänisch Norwegisch
+    Polnisch Tschechisch Ungarisch Rumänisch Finnisch Türkisch Indonesisch Vietnamesisch Russisch Ukrainisch Japanisch
+    Koreanisch Chinesisch Arabisch Hebräisch Griechisch
+"""
 GERMAN_MESSAGES: Final = {
-    **dict(zip((*English.weekdays, *English.months), (*German.weekdays, *German.months), strict=True)),
+    **dict(
+        zip(
+            (*English.weekdays, *English.months, *_LANGUAGES.split()),
+            (*German.weekdays, *German.months, *_GERMAN_LANGUAGES.split()),
+            strict=True,
+        )
+    ),
     # hints
     "say when it should run, for example: every weekday at 9:00": "sag, wann es laufen soll, zum Beispiel: werktags um 9",
     "shorten it to at most 500 characters": "kürze es auf höchstens 500 Zeichen",
@@ -216,7 +231,6 @@ GERMAN_MESSAGES: Final = {
     "every two years": "alle zwei Jahre",
     # assumptions
     "The words were read as {language}.": "Die Wörter wurden als {language} gelesen.",
-    "German": "Deutsch",
     "It is in every quarter.": "Es ist in jedem Quartal.",
     "It is in every year.": "Es ist in jedem Jahr.",
     "It runs on {weekday}.": "Es läuft am {weekday}.",
@@ -249,6 +263,14 @@ GERMAN_MESSAGES: Final = {
     "That is on {days}, in the night.": "Das ist am {days}, in der Nacht.",
     "The schedule does not run then, so nothing changes.": "Der Zeitplan läuft dann nicht, also ändert sich nichts.",
     # further hints
+    "this looks like {name}; write when it runs in one of the languages {known}, and put a title that is meant so in quotes": (
+        "das sieht nach {name} aus; schreib in einer der Sprachen {known}, wann es läuft, und setze einen Titel, der so "
+        "gemeint ist, in Anführungszeichen"
+    ),
+    "this looks like {name}; say so by the locale {locale!r}, and put a title that is meant so in quotes": (
+        "das sieht nach {name} aus; sag es mit der Locale {locale!r}, und setze einen Titel, der so gemeint ist, in "
+        "Anführungszeichen"
+    ),
     "at most {count} can be skipped at once": "höchstens {count} lassen sich auf einmal auslassen",
     "it runs only {count} times more": "es läuft nur noch {count}-mal",
     "it has different times on different days; describe the whole schedule again": (

@@ -38,20 +38,14 @@ def find_language(locale: str) -> Language:
     language = LANGUAGES.get(code.lower())
     if language is None:
         raise ValueError(f"locale {locale!r} is not supported; use one of {', '.join(LANGUAGES)}")
-    return apply_region(language, region.upper())
-
-
-_REGIONAL: dict[tuple[str, bool], Language] = {}
-
-
-def apply_region(language: Language, region: str) -> Language:
-    """Return a language with a region's order of day and month."""
     if not region or language.month_first is not None:
         return language
-    key = language.code, region in _MONTH_FIRST
-    if key not in _REGIONAL:
-        _REGIONAL[key] = replace(language, month_first=key[1])
-    return _REGIONAL[key]
+    return _settle_order(language.code, region.upper() in _MONTH_FIRST)
+
+
+@lru_cache
+def _settle_order(code: str, month_first: bool) -> Language:  # noqa: FBT001 -- of a cache
+    return replace(LANGUAGES[code], month_first=month_first)
 
 
 _FOREIGN: Final = {

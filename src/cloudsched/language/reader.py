@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
@@ -183,7 +184,10 @@ class _Reader:
 
     def read(self) -> Reading:
         """Return the meaning of the phrase, with what is said about it in its language."""
-        reading = self._read()
+        try:
+            reading = self._read()
+        except Refused as refused:
+            reading = _refuse(refused, self._text)
         code = self._language.code
         messages = load_messages(code)
 
@@ -262,11 +266,19 @@ class _Reader:
             is_before = blocked is not None and blocked.span is not None and blocked.span[0] < furthest[0]
             is_known = is_before and blocked is not None and blocked.code != "half-known"
             return _refuse(Refused(code, furthest) if is_known or blocked is None else blocked, self._text)
-        supported = next((code for code, language in LANGUAGES.items() if language.name == name), None)
-        hint = f"this looks like {name}; "
-        hint += f"say so by the locale {supported!r}" if supported else "write when it runs in one of the languages "
-        hint += "" if supported else ", ".join(language.name for language in LANGUAGES.values())
-        hint += ", and put a title that is meant so in quotes"
+        known = [say(language.name) for language in LANGUAGES.values()]
+        hint = say(
+            "this looks like {name}; write when it runs in one of the languages {known}, "
+            "and put a title that is meant so in quotes",
+            name=say(name),
+            known=reduce(lambda first, then: say("{first}, {then}", first=first, then=then), known),
+        )
+        if say(name) in known:
+            hint = say(
+                "this looks like {name}; say so by the locale {locale!r}, and put a title that is meant so in quotes",
+                name=say(name),
+                locale=[*LANGUAGES][known.index(say(name))],
+            )
         span = next(
             (each.start, each.end) for each in parser.tokens if name_language([each], self._language) is not None
         )

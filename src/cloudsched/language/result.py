@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from cloudsched.errors import InvalidSchedule, Portable, SearchLimitReached
-from cloudsched.language.messages import load_messages, say, translate
+from cloudsched.language.messages import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,12 +184,11 @@ class Reading:
 
     def explain(self) -> str:
         """Return a question or a refusal as one message to show to the user. Empty for a schedule."""
-        messages = load_messages(self.language)
         told = []
         for problem in self.problems:
-            place = translate(say(" at {words!r}", words=problem.words), messages) if problem.words else ""
+            place = tell(self.language, " at {words!r}", words=problem.words) if problem.words else ""
             told.append(f"{problem.code}{place}: {problem.hint}")
         text = "; ".join(told)
         if self.readings:
-            text += ": " + translate("; or ", messages).join(repr(each.description) for each in self.readings)
+            text += ": " + tell(self.language, "; or ").join(repr(each.description) for each in self.readings)
         return text

@@ -102,7 +102,7 @@ def _refuse(text: str, reading: Reading, read_words: Callable[[str], Reading]) -
     if reading.readings:
         choices = tell("; or ").join(repr(each.description) for each in reading.readings)
         what = tell("{text!r} can mean {choices}", text=shown, choices=choices)
-        readings = tuple(
+        readings: tuple[dict[str, object], ...] = tuple(
             {
                 "schedule": each.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
                 "description": each.description,

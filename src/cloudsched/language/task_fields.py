@@ -11,7 +11,7 @@ from cloudsched.domain.schedules.assumptions import note
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.domain.schedules.words import find_words
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
-from cloudsched.language.messages import load_messages, say, translate
+from cloudsched.language.messages import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,34 +46,30 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
     locale = require_locale(fields.get("locale"))
     from cloudsched.language.schedule_text import ScheduleText, read_schedule  # noqa: PLC0415 - only text pays for it
 
-    def read_in(zone: str, language: str | None) -> ScheduleText:
-        return read_schedule(
-            text or "",
-            now=now,
-            timezone=zone,
-            locale=language,
-            current=current,
-            default_time=default_time,
-            default_calendar=default_calendar,
-            has_title=not allows_title,
-        )
+    follows, zone = timezone == OWNER_ZONE, timezone
+    if zone is None:
+        zone = OWNER_ZONE if current is None else current.timezone
+    if zone == OWNER_ZONE:
+        zone = find_owner_zone() or "UTC"
 
-    def read(zone: str) -> ScheduleText:
+    def read(zone: str, language: str | None = locale) -> ScheduleText:
         try:
-            return read_in(zone, locale)
+            return read_schedule(
+                text or "",
+                now=now,
+                timezone=zone,
+                locale=language,
+                current=current,
+                default_time=default_time,
+                default_calendar=default_calendar,
+                has_title=not allows_title,
+            )
         except InvalidSchedule:
-            home = find_owner_locale() if locale is None else None
+            home = find_owner_locale() if language is None else None
             if home is None or not _is_known(home):
                 raise
-        return read_in(zone, home)
+        return read(zone, home)
 
-    follows = timezone == OWNER_ZONE
-    zone = timezone
-    if follows or (timezone is None and current is None):
-        zone = find_owner_zone() or "UTC"
-    elif timezone is None and current is not None:
-        zone = current.timezone
-    assert zone is not None  # noqa: S101 - one of the three
     try:
         if timezone is not None and current is not None:
             current = current.change_zone(zone)
@@ -84,30 +80,28 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
                 raise InvalidInput("timezone", "is given without a schedule", hint)
             return ScheduleText(current, language=locale or "en")
         found = read(zone)
-        follows = follows and not found.schedule.is_instant  # "in 2 hours" is the same everywhere
-        if follows or (current is not None and current.follows_owner and _is_local_notation(text, found)):
+        is_local = not found.schedule.is_instant  # "in 2 hours" is the same everywhere
+        goes_on = current is not None and current.follows_owner and is_notation(text)
+        if is_local and (follows or goes_on):
             return replace(found, schedule=found.schedule.follow_owner())
         if found.schedule.follows_owner and current is None and (own := find_owner_zone()) is not None:
             return read(own)  # "tomorrow" is the owner's
-        stays = current is not None and timezone is None and zone != "UTC" and found.schedule.timezone == zone
-        is_owners = current is None and timezone is None and _is_owners(found, zone, read)
-        ends = current is not None and not current.is_one_time and found.schedule.is_one_time
-        notes = (
-            *((say("The time zone stays {zone}.", zone=zone),) if stays else ()),
-            *(("It runs once, and no longer repeats.",) if ends else ()),
-        )
-        messages = load_messages(found.language)
-        told = [translate(each, messages) for each in notes]
-        if is_owners:
+        is_there = timezone is None and zone != "UTC" and found.schedule.timezone == zone
+        told: list[str] = []
+        if current is not None:
+            if is_there:
+                told.append(tell(found.language, "The time zone stays {zone}.", zone=zone))
+            if found.schedule.is_one_time and not current.is_one_time:
+                told.append(tell(found.language, "It runs once, and no longer repeats."))
+        elif is_there and is_local and read("UTC").schedule.timezone != zone:  # no text says so
             told.append(find_words(found.language).assumed["person"].format(zone))
         return replace(found, assumptions=(*found.assumptions, *told))
     except AmbiguousSchedule:
         raise
     except InvalidSchedule as error:  # name the field of the task, and not the part of a notation's parser
         beside = error.field == "timezone" and not isinstance(fields.get("schedule"), dict)
-        own = {"text": "schedule", "schedule": "schedule"}.get(error.field, f"schedule.{error.field}")
-        field = "timezone" if beside else own
-        raise error.at(field) from error
+        own = "schedule" if error.field in {"text", "schedule"} else f"schedule.{error.field}"
+        raise error.at("timezone" if beside else own) from error
 
 
 def _find_text(fields: dict[str, Any]) -> tuple[str | None, str | None]:
@@ -132,17 +126,6 @@ def _find_text(fields: dict[str, Any]) -> tuple[str | None, str | None]:
     return text, timezone
 
 
-def _is_owners(found: ScheduleText, zone: str, read: Callable[[str], ScheduleText]) -> bool:
-    """Return whether a schedule is in its owner's zone because its text says none."""
-    if zone == "UTC" or found.schedule.is_instant or found.schedule.timezone != zone:
-        return False
-    return read("UTC").schedule.timezone != zone
-
-
-def _is_local_notation(text: str, found: ScheduleText) -> bool:
-    return is_notation(text) and not found.schedule.is_instant
-
-
 def _is_known(locale: str) -> bool:
     from cloudsched.language.languages import is_known  # noqa: PLC0415 - only text pays for the parsers
 
@@ -159,18 +142,12 @@ def require_locale(locale: object) -> str | None:
     raise InvalidInput("locale", "is no language in which schedules are read", hint)
 
 
-def with_schedule(  # noqa: PLR0913 -- each is named
-    fields: dict[str, Any],
-    *,
-    now: datetime,
-    default_time: time,
-    default_calendar: str | None = None,
-    current: Schedule | None = None,
-    current_text: str | None = None,
-    find_owner_zone: Callable[[], str | None] = lambda: None,
-    find_owner_locale: Callable[[], str | None] = lambda: None,
+def with_schedule(
+    fields: dict[str, Any], *, current: Schedule | None = None, current_text: str | None = None, **options: Any
 ) -> tuple[dict[str, Any], str | None]:
-    """Return a new task's fields, or a merge patch of one, with the schedule as JSON. See `read_schedule_field`.
+    """Return a new task's fields, or a merge patch of one, with the schedule as JSON.
+
+    The `options` are those of `read_schedule_field`.
 
     A title in the words is used if the task has none. A `current` schedule is replaced as a whole, and its task keeps
     its title. The text is returned as well if it means a whole schedule, whatever the current one is. `current_text` is
@@ -184,16 +161,7 @@ def with_schedule(  # noqa: PLR0913 -- each is named
     kept = {"timezone": OWNER_ZONE if current.follows_owner else current.timezone} if is_known and current else {}
     if locale is not None:
         kept["locale"] = locale
-    read_with = partial(
-        read_schedule_field,
-        {**kept, **fields},
-        now=now,
-        default_time=default_time,
-        default_calendar=default_calendar,
-        find_owner_zone=find_owner_zone,
-        find_owner_locale=find_owner_locale,
-        allows_title=not fields.get("title"),
-    )
+    read_with = partial(read_schedule_field, {**kept, **fields}, allows_title=not fields.get("title"), **options)
     read = read_with(current=None if is_known else current)
     if current is not None and text is not None and not is_known and not _is_whole(text, read, read_with):
         key = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_clocks import parse_clock
@@ -53,6 +54,7 @@ from cloudsched.language.nodes import (
 )
 from cloudsched.language.places import COUNTRIES, NO_CITIES, REGIONS, WORDS_TOO, find_place
 from cloudsched.language.result import Refused
+from cloudsched.language.rows import RULES, Rule
 
 if TYPE_CHECKING:
     from cloudsched.language.lexicon import Cursor
@@ -226,47 +228,27 @@ def _parse_day_interval(c: Cursor, start: int, interval: int, *, nth: bool) -> l
     return [Repeat(interval, Unit.WEEK, span=c.span(start)), on]
 
 
-def parse_adverb(c: Cursor) -> list[Clause] | None:
-    """Parse ``daily``, ``biweekly``, ``once a week``, ``3 times a day``."""
-    start = c.at
-    c.take("repeat")
-    result = c.take("adverb")
-    if result is not None:
-        half_year = result.value == Unit.HALF_YEAR
-        named = Unit.MONTH if half_year else Unit(result.value)
-        return [Repeat(6 if half_year else 1, named, adverb=True, span=c.span(start))]
-    minutes = c.take("minute-adverb")
-    if minutes is not None:
-        return [Repeat(minutes.value, Unit.MINUTE, adverb=True, span=c.span(start))]
-    for kind, interval in (("bi", 2), ("tri", 3)):
-        found = c.take(kind)
-        if found is not None:
-            return [Repeat(interval, Unit(found.value), loose="bi", adverb=True, span=c.span(start))]
-    rate = c.take("twice")
-    count = rate.value if rate is not None else parse_number(c)
-    if count is None or (rate is None and c.take("times") is None):
-        return None
-    daily = c.take("adverb")
-    if daily is not None:
-        return [Repeat(1, Unit(daily.value), rate=count, adverb=True, span=c.span(start))]
-    if c.take("per") is None:
-        return None
-    every = parse_number(c) or 1
-    unit = c.take("unit")
-    if unit is None:
-        return None
-    return [Repeat(every, Unit(unit.value), rate=count, adverb=True, span=c.span(start))]
+def _repeat(unit: int, interval: int | None = None, rate: int = 1, loose: str = "") -> Repeat:
+    return Repeat(interval or 1, Unit(unit), rate, loose, adverb=True)
 
 
-def parse_lead(c: Cursor) -> list[Clause] | None:
-    """Parse the frequency at the head of a phrase, before the title: ``nightly``, ``weekly``, ``recurring``."""
-    start = c.at
-    if c.take("recurring") is not None:
-        return [Mark(REGULARLY, c.span(start))]
-    part = c.take("part-adverb")
-    if part is not None:
-        return [Part(part.value, each=True, span=c.span(start))]
-    return parse_adverb(c) if c.sees("adverb", "bi", "tri") else None
+Rule("rate", ("rate=twice", lambda rate: rate), ("rate=@number times", lambda rate: rate))
+parse_adverb = Rule(
+    "adverb",  # daily, biweekly, once a week, 3 times a day
+    ("[repeat] adverb:9", partial(_repeat, Unit.MONTH, 6)),
+    ("[repeat] unit=adverb", _repeat),
+    ("[repeat] interval=minute-adverb", partial(_repeat, Unit.MINUTE)),
+    ("[repeat] unit=bi", partial(_repeat, interval=2, loose="bi")),
+    ("[repeat] unit=tri", partial(_repeat, interval=3, loose="bi")),
+    ("[repeat] rate=@rate unit=adverb", _repeat),
+    ("[repeat] rate=@rate per [interval=@number] unit=unit", _repeat),
+)
+parse_lead = Rule(
+    "lead",  # the frequency at the head of a phrase, before the title: nightly, weekly, recurring
+    ("recurring", lambda: [Mark(REGULARLY)]),
+    ("part=part-adverb", lambda part: [Part(part, each=True)]),
+    ("&adverb|bi|tri adverb=@adverb", lambda adverb: [adverb]),
+)
 
 
 def parse_start(c: Cursor) -> list[Clause] | None:
@@ -439,29 +421,34 @@ def _parse_count(c: Cursor) -> list[Clause] | None:
     return [End(count=count, span=c.span(start))]
 
 
-def parse_rest(c: Cursor) -> Days | None:
-    """Parse ``on all other days``: those of the week that the rest of the phrase does not name."""
-    start = c.at
-    return None if c.take("rest") is None else Days(marked=True, on=True, others=True, span=c.span(start))
+parse_rest = Rule(
+    "rest",  # on all other days: those of the week that the rest of the phrase does not name
+    ("rest", partial(Days, marked=True, on=True, others=True)),
+)
 
 
-def parse_counted_days(c: Cursor) -> list[Clause] | None:
-    """Parse ``the next 5 Fridays``, ``6 Mondays in a row``, ``on 3 consecutive days``."""
-    start = c.at
-    c.take("on", "for")
-    is_series = c.take("the-next") is not None
-    count = parse_number(c)
-    is_series = c.take("consecutive") is not None or is_series
-    weekday = c.take("weekdays", "counted-weekday") if count else None
-    unit = c.take("unit") if count and weekday is None else None
-    is_series = c.take("consecutive") is not None or is_series
-    if not count or not is_series or (weekday is None and (unit is None or unit.value != Unit.DAY)):
+def _make_series(
+    length: Length, said: int | None, before: int | None, behind: int | None, weekday: int | None = None
+) -> list[Clause] | None:
+    if not (said or before or behind):
         return None
-    span = c.span(start)
-    if weekday is None:
-        return [End(length=Length(((Unit.DAY, count),), span), span=span)]
-    days = Days((Pick(0, weekday.value),), marked=True, on=True, plural=True, span=span)
-    return [days, End(length=Length(((Unit.WEEK, count),), span), span=span)]
+    end = End(length=length)
+    return [end] if weekday is None else [Days((Pick(0, weekday),), marked=True, on=True, plural=True), end]
+
+
+Rule("weeks_said", ("count=@number", lambda count: Length(((Unit.WEEK, count),)) if count else None))
+Rule("days_said", ("count=@number", lambda count: Length(((Unit.DAY, count),)) if count else None))
+parse_counted_days = Rule(
+    "counted_days",  # the next 5 Fridays, 6 Mondays in a row, on 3 consecutive days
+    (
+        (
+            "[on|for] [said=the-next] length=@weeks_said [before=consecutive] "
+            "weekday=weekdays|counted-weekday [behind=consecutive]"
+        ),
+        _make_series,
+    ),
+    ("[on|for] [said=the-next] length=@days_said [before=consecutive] unit:3 [behind=consecutive]", _make_series),
+)
 
 
 def _is_rate(c: Cursor) -> bool:
@@ -655,15 +642,10 @@ def _parse_added_date(c: Cursor) -> Date | None:
     return None if one is None or one.clock is None else one
 
 
-def parse_only_if(c: Cursor) -> OnlyIf | None:
-    """Parse ``if it is a Monday or a Friday``."""
-    start = c.at
-    if c.take("if-day") is None:
-        return None
-    c.take("article")
-    days = parse_list(c, lambda c: c.take("weekday"), "comma", "or", leads=("article",))
-    c.take("if-day-end")
-    return OnlyIf(tuple(dict.fromkeys(day.value for day in days)), c.span(start)) if days else None
+parse_only_if = Rule(
+    "only_if",  # if it is a Monday or a Friday
+    ("if-day [article] days=@any_weekdays [if-day-end]", lambda days: OnlyIf(tuple(dict.fromkeys(days)))),
+)
 
 
 def parse_place(c: Cursor) -> list[Clause] | None:
@@ -711,24 +693,19 @@ def _follows_clock(c: Cursor, at: int) -> bool:
     return is_clock and c.tokens[at].text in REGIONS
 
 
-def parse_mark(c: Cursor) -> list[Clause] | None:
-    """Parse words that apply to the whole phrase."""
-    start = c.at
-    c.take("open")
-    for kind in ("synchronised", "skip-back", "skip-forward", "skip-omit", FOLLOWING):
-        if c.take(kind) is not None:
-            c.take("close")
-            return [Mark(kind, c.span(start))]
-    c.at = start
-    if c.sees("completion"):
-        c.take("completion")
-        raise Refused("completion", c.span(start))
-    always = c.take("always")
-    if always is not None or c.take("recurring") is not None:
-        return [Mark(REPEATS if always is not None and always.value == 1 else REGULARLY, c.span(start))]
-    if c.take("forever") is not None:
-        return [Mark("forever", c.span(start))]
-    once = c.take("twice")
-    if once is not None and once.value == 1 and not c.sees("per"):
-        return [Mark("once", c.span(start))]
-    return None
+parse_mark = Rule(
+    "mark",  # words that apply to the whole phrase
+    *(
+        (f"[open] {kind} [close]", partial(Mark, kind))
+        for kind in ("synchronised", "skip-back", "skip-forward", "skip-omit", FOLLOWING)
+    ),
+    ("completion", lambda: Refused("completion")),
+    ("always:1", partial(Mark, REPEATS)),
+    ("always|recurring", partial(Mark, REGULARLY)),
+    ("forever", partial(Mark, "forever")),
+    ("twice:1 !per", partial(Mark, "once")),
+)
+Rule("weekday", ("weekday=weekday", lambda weekday: weekday))
+RULES.update(
+    any_weekdays=lambda c: parse_list(c, RULES["weekday"], "comma", "or", leads=("article",)) or None,
+)

@@ -30,6 +30,7 @@ from cloudsched.language.nodes import (
     REPEATS,
     Added,
     Clause,
+    Clock,
     Date,
     Days,
     End,
@@ -251,174 +252,103 @@ parse_lead = Rule(
 )
 
 
-def parse_start(c: Cursor) -> list[Clause] | None:
-    """Parse ``starting next Monday``, ``from 1 May on``, ``from November until June``, ``from Monday to Friday``."""
-    start = c.at
-    ranged = c.attempt(_parse_weekday_range) or c.attempt(_parse_month_range) or c.attempt(parse_day_range)
-    if ranged is not None:
-        return [ranged]
-    dated = c.attempt(_parse_date_range)
-    if dated is not None:
-        return dated
-    if c.take("start") is None:
-        return None
-    said_at = c.take("on", "in") is None and c.take("at") is not None
-    result = parse_point(c)
-    at = None
-    if result is None:
-        at = parse_clock(c, bare=said_at)
-        if at is not None and c.sees("relday", "on", "next"):
-            result = parse_point(c)
-    elif c.sees("at", "clock"):
-        at = parse_clock(c, bare=c.take("at") is not None)
-    if result is None and at is None:
-        return None
-    clauses: list[Clause] = [Start(result, at, span=c.span(start))]
-    middle = c.at
-    if c.take("onward") is not None:
-        return clauses
-    is_range = c.sees("to", "dash")
-    until = c.take("until", "to", "dash") if result is not None else None
-    if result is None or until is None:
-        return clauses
-    last = parse_point(c)
-    if last is None:
-        c.at = middle
-        return clauses
-    through = until.value == _THROUGH or (is_range and _is_period(result) and _is_period(last))
-    return [*clauses, End(last, through=c.skip("inclusive") or through, span=c.span(middle))]
-
-
 _THROUGH = 2
 """The value of words such as "through", which include the last month."""
 
 
-def _is_period(point: Point) -> bool:
+def _make_day_range(first: int | None, last: int, period: Period) -> Days | None:
+    is_repeated = period.each or (first is not None and not period.months)
+    is_in_months = (period.months or period.unit == Unit.MONTH) and period.ahead is None
+    first = 1 if first is None else first
+    if not (is_repeated and is_in_months and 1 <= first < last <= 31):
+        return None
+    picks = tuple(Pick(day, DAY) for day in range(first, last + 1))
+    return Days(picks, period, marked=True, on=True, plural=True)
+
+
+def _make_date_range(dates: list[Date], first: int | None = None) -> list[Clause] | None:
+    begin = dates[0].day
+    if not dates[0].month or begin is None:
+        return None
+    days = [date.day for date in dates]
+    if first is None:  # they are all days from the first to the last
+        is_run = len(days) > 1 and days == list(range(begin, begin + len(days)))
+    else:
+        is_run = len(days) == 1 and 1 <= first < begin
+    return [Start(replace(dates[0], day=first or begin, weekday=None)), End(dates[-1])] if is_run else None
+
+
+def _is_period(point: Point | None) -> bool:
     return isinstance(point, Months | Year) or (isinstance(point, Date) and point.day is None)
 
 
-def _parse_weekday_range(c: Cursor) -> Days | None:
-    start = c.at
-    if c.take("from", "between") is None:
-        return None
-    first = c.take("weekday", "weekdays")
-    if first is None or c.take("to", "dash", "and") is None:
-        return None
-    last = c.take("weekday", "weekdays")
-    if last is None:
-        return None
-    chosen = tuple(Pick(0, day) for day in list_around(first.value, last.value, WEEKDAYS))
-    return Days(chosen, on=True, marked=True, plural=True, span=c.span(start))
+def _make_end(joint: int, point: Point, inclusive: int | None, clock: Clock | None = None) -> End:
+    return End(point, clock=clock, before=joint < 0, through=bool(inclusive) or joint == _THROUGH)
 
 
-def _parse_month_range(c: Cursor) -> Months | None:
-    """Parse ``from June to August``. "Until" instead of "to" makes it a start and an end."""
-    start = c.at
-    if c.take("from", "between") is None:
-        return None
-    first = c.take("month")
-    if first is None or c.take("to", "dash", "and") is None:
-        return None
-    last = c.take("month")
-    if last is None or c.sees("number", "ordinal", "tens"):
-        return None
-    return Months(tuple(list_around(first.value, last.value, MONTHS)), doubtful=True, span=c.span(start))
-
-
-def parse_day_range(c: Cursor) -> Days | None:
-    """Parse ``from the 1st to the 5th of every month``, ``until the 15th of each month``: days that repeat."""
-    start = c.at
-    has_first = c.take("from", "between", "start") is not None
-    first = _parse_day_of_range(c) if has_first else 1
-    if first is None or c.take("to", "until", "and", "dash") is None:
-        return None
-    last = _parse_day_of_range(c)
-    period = parse_period(c, nth=True, each=False)
-    if last is None or period is None or not (period.each or (has_first and not period.months)):
-        return None
-    is_in_months = period.months or period.unit == Unit.MONTH
-    if not 1 <= first < last <= 31 or period.ahead is not None or not is_in_months:
-        return None
-    picks = tuple(Pick(day, DAY) for day in range(first, last + 1))
-    return Days(picks, period, marked=True, on=True, plural=True, span=c.span(start))
-
-
-def _parse_day_of_range(c: Cursor) -> int | None:
-    c.take("on", "for")
-    c.take("article")
-    return parse_ordinal(c)
-
-
-def _parse_date_range(c: Cursor) -> list[Clause] | None:
-    """Parse ``from the 1st to the 5th``, ``from the 1st to the 5th of July``, ``from July 1st to 5th``."""
-    start = c.at
-    if c.take("from", "between", "start") is None:
-        return None
-    first = _parse_day_of_range(c)
-    if first is not None and c.take("to", "until", "and", "dash") is None:
-        return None
-    middle = c.at
-    dates = parse_dates(c)
-    if dates is None and first is not None:
-        c.at = middle
-        last = _parse_day_of_range(c)
-        if last is None or not 1 <= first < last or c.sees("of", "month", "weekday", "dayset", "unit"):
-            return None
-        first_day, last_day = (Days((Pick(day, DAY),), span=c.span(start)) for day in (first, last))
-        return [Start(first_day, span=c.span(start)), End(last_day, span=c.span(start))]
-    if dates is None or not dates[0].month or dates[0].day is None:
-        return None
-    if first is None:  # they are all days from the first to the last
-        days = [date.day for date in dates]
-        is_run = len(days) > 1 and days == list(range(dates[0].day, dates[0].day + len(days)))
-    else:
-        is_run = len(dates) == 1 and 1 <= first < dates[0].day
-    if not is_run:
-        return None
-    begin = replace(dates[0], day=first or dates[0].day, weekday=None)
-    return [Start(begin, span=c.span(start)), End(dates[-1], span=c.span(start))]
-
-
-def parse_end(c: Cursor) -> list[Clause] | None:
-    """Parse ``until June 30``, ``before Christmas``, ``for 3 weeks``, ``10 times``."""
-    start = c.at
-    ranged = c.attempt(parse_day_range) if c.sees("until") else None
-    if ranged is not None:
-        return [ranged]
-    before = c.sees("before") and not c.sees("until")
-    until = c.take("until", "before")
-    if until is not None:
-        c.take("on")
-        result = parse_point(c)
-        if result is not None:
-            through = c.skip("inclusive") or until.value == _THROUGH
-            at = None
-            middle = c.at
-            if not before and not isinstance(result, Months | Year):  # "until June at 9" says when it runs
-                at = parse_clock(c, bare=c.take("at") is not None)
-                if at is None:
-                    c.at = middle
-            return [End(result, before=before, through=through, clock=at, span=c.span(start))]
-        c.at = start
-    return c.attempt(_parse_count) or c.attempt(_parse_duration)
-
-
-def _parse_count(c: Cursor) -> list[Clause] | None:
-    start = c.at
-    c.take("in-total")
-    c.take("for")
-    c.take("up")
-    rate = c.take("twice")
-    if rate is not None and rate.value > 1:
-        return None if _is_rate(c) else [End(count=rate.value, before=True, span=c.span(start))]
-    c.at = c.at if rate is None else start
-    count = parse_number(c)
-    if count is None or c.take("times") is None or _is_rate(c):
-        return None
-    if count < 1:
-        raise Refused("never", c.span(start))
-    c.take("in-total")
-    return [End(count=count, span=c.span(start))]
+Rule("day_of_range", ("[on|for] [article] nth=@ordinal", lambda nth: nth))
+Rule("single_nth", ("[on|for] [article] nth=@ordinal", lambda nth: Days((Pick(nth, DAY),))))
+Rule(
+    "day_range",  # from the 1st to the 5th of every month, until the 15th of each month: days that repeat
+    (
+        "[from|between|start first=@day_of_range] to|until|and|dash last=@day_of_range period=@period",
+        _make_day_range,
+    ),
+)
+Rule("any_clock", ("at clock=@bare_clock", lambda clock: clock), ("clock=@clock", lambda clock: clock))
+Rule(
+    "begin",
+    ("start [on|in|at] point=@point [&at|clock clock=@any_clock]", Start),
+    ("start [on|in] clock=@any_clock [&relday|on|next point=@point]", Start),
+)
+Rule("range_end", ("joint=until|to|dash point=@point [inclusive=inclusive]", _make_end))
+parse_start = Rule(
+    "start",  # starting next Monday, from 1 May on, from November until June, from Monday to Friday
+    (
+        "from|between first=weekday|weekdays to|dash|and last=weekday|weekdays",
+        lambda first, last: Days(
+            tuple(Pick(0, day) for day in list_around(first, last, WEEKDAYS)), on=True, marked=True, plural=True
+        ),
+    ),
+    (
+        "from|between first=month to|dash|and last=month !number|ordinal|tens",
+        lambda first, last: Months(tuple(list_around(first, last, MONTHS)), doubtful=True),
+    ),
+    ("days=@day_range", lambda days: days),
+    (
+        "from|between|start first=@single_nth to|until|and|dash !@dates last=@single_nth !of|month|weekday|dayset|unit",
+        lambda first, last: [Start(first), End(last)] if 1 <= first.picks[0].nth < last.picks[0].nth else None,
+    ),
+    ("from|between|start first=@day_of_range to|until|and|dash dates=@dates", _make_date_range),
+    ("from|between|start !@day_of_range [on|for] [article] dates=@dates", _make_date_range),
+    (
+        "begin=@begin &to|dash end=@range_end",
+        lambda begin, end: (
+            [begin, replace(end, through=True)] if _is_period(begin.point) and _is_period(end.point) else None
+        ),
+    ),
+    ("begin=@begin end=@range_end", lambda begin, end: [begin, end] if begin.point else None),
+    ("begin=@begin [onward]", lambda begin: begin),
+)
+parse_end = Rule(
+    "end",  # until June 30, before Christmas, for 3 weeks, 10 times
+    ("&until days=@day_range", lambda days: days),
+    ("joint=until [on] point=@day_point [inclusive=inclusive] [clock=@any_clock]", _make_end),
+    ("joint=until|before [on] point=@point [inclusive=inclusive]", _make_end),
+    (
+        "[in-total] [for] [up] count=twice !adverb ![per unit|number|tens]",
+        lambda count: End(count=count, before=True) if count > 1 else None,
+    ),
+    (
+        "[in-total] [for] [up] count=@number times !adverb ![per unit|number|tens] [in-total]",
+        lambda count: End(count=count) if count else Refused("never"),
+    ),
+    ("for [the-next] length=@length", End),
+    ("for length=@next_unit", End),
+    ("length=@length for-after", End),
+)
+Rule("next_unit", ("the-next unit=@unit", lambda unit: Length(((unit, 1),))))
+Rule("unit", ("value=unit", Unit))
 
 
 parse_rest = Rule(
@@ -451,26 +381,6 @@ parse_counted_days = Rule(
 )
 
 
-def _is_rate(c: Cursor) -> bool:
-    """Return whether a number of times is one in each period: "3 times a day"."""
-    return c.sees("adverb") or (c.sees("per") and c.sees("unit", "number", "tens", ahead=1))
-
-
-def _parse_duration(c: Cursor) -> list[Clause] | None:
-    start = c.at
-    if c.take("for") is None:
-        result = parse_length(c)
-        return None if result is None or c.take("for-after") is None else [End(length=result, span=c.span(start))]
-    c.take("the-next")
-    result = parse_length(c)
-    if result is None:
-        unit = c.take("unit")
-        if unit is None or c.at <= start + 2:
-            return None
-        result = Length(((Unit(unit.value), 1),), c.span(start))
-    return [End(length=result, span=c.span(start))]
-
-
 def parse_except(c: Cursor) -> list[Clause] | None:
     """Parse ``except Fridays``, ``but not in July and August``, ``except on 6 March and Christmas``."""
     start = c.at
@@ -485,7 +395,7 @@ def parse_except(c: Cursor) -> list[Clause] | None:
             if not c.skip("comma", "and", "or"):
                 break
             c.take("except")
-        stretch = c.attempt(parse_day_range) or parse_stretch(c)
+        stretch = c.attempt(RULES["day_range"]) or parse_stretch(c)
         if stretch is not None:
             points.append(stretch)
             continue
@@ -707,5 +617,8 @@ parse_mark = Rule(
 )
 Rule("weekday", ("weekday=weekday", lambda weekday: weekday))
 RULES.update(
+    bare_clock=lambda c: parse_clock(c, bare=True),
+    clock=lambda c: parse_clock(c, bare=False),
+    dates=parse_dates,
     any_weekdays=lambda c: parse_list(c, RULES["weekday"], "comma", "or", leads=("article",)) or None,
 )

@@ -14,14 +14,7 @@ from dataclasses import replace
 from cloudsched.language import grammar_clauses as clauses
 from cloudsched.language import grammar_clocks as clocks
 from cloudsched.language import grammar_points as points
-from cloudsched.language.grammar_days import (
-    parse_days,
-    parse_days_of_weeks,
-    parse_months,
-    parse_period,
-    parse_week_start,
-)
-from cloudsched.language.grammar_numbers import parse_number, parse_ordinal
+from cloudsched.language.grammar_numbers import parse_list
 from cloudsched.language.grammar_points import parse_shifted
 from cloudsched.language.lexicon import (
     Cursor,
@@ -33,138 +26,117 @@ from cloudsched.language.lexicon import (
 )
 from cloudsched.language.nodes import (
     DAY,
+    NOWHERE,
     Clause,
     Days,
     Mark,
     Months,
     NamedCalendars,
     Part,
+    Period,
     Pick,
     Unit,
+    WeekStart,
 )
 from cloudsched.language.result import Refused
+from cloudsched.language.rows import RULES, Rule
 
 _SURE_DAYS = 28
 """The number of days that every month has."""
 
+_BUSINESS = "[each] [on|for] [article] [edge=@ordinal] business [&on-or included=@at] side=on-or|before|after"
 
-def _parse_moved(c: Cursor) -> NamedCalendars | None:
-    start = c.at
-    moved = c.take("moved")
-    ids = clauses.parse_ids(c, "days-of")
-    if moved is None or not ids:
-        return None
-    return NamedCalendars(ids, "BEFORE" if moved.value < 0 else "AFTER", span=c.span(start))
+RULES.update(
+    ids=lambda c: (
+        tuple(parse_list(c, lambda c: c.tokens[c.at - 1].text if c.take("quote") else None, "and", "comma")) or None
+    ),
+)
 
-
-def _parse_counted(c: Cursor) -> NamedCalendars | None:
-    """Parse ``moved to the 3rd day of the month that is not on "weekends" and "fr-holidays"``."""
-    start = c.at
-    if c.take("moved-to") is None:
-        return None
-    c.take("article")
-    number = parse_ordinal(c)
-    if number is None or c.take("day-word") is None or c.take("of") is None:
-        return None
-    c.take("article")
-    unit = c.take("unit")
-    c.take("comma")
-    if unit is None or unit.value != Unit.MONTH:
-        return None
-    ids = clauses.parse_ids(c, "not-on")
-    return NamedCalendars(ids, business_day=number, span=c.span(start)) if ids else None
+parse_named_calendars = Rule(
+    "named_calendars",  # by their ids, in quotes: moved to before days of "closed"
+    ("on=moved days-of ids=@ids", lambda on, ids: NamedCalendars(ids, "BEFORE" if on < 0 else "AFTER")),
+    (
+        "moved-to [article] business_day=@ordinal day-word of [article] unit:5 [comma] not-on ids=@ids",
+        NamedCalendars,
+    ),
+)
 
 
-def parse_moved_days(c: Cursor) -> Days | None:
-    """Parse ``the last business day before the 25th``, ``the first working day on or after the 10th of each month``."""
-    start = c.at
-    c.take("each")
-    c.take("on", "for")
-    c.take("article")
-    edge = parse_ordinal(c)
-    if edge not in {1, -1, None} or c.take("business") is None:
+def _move_day(edge: int | None, included: int | None, side: int, day: int, period: Period | None) -> Days | None:
+    has_months = period is not None and period.months
+    if edge not in {side, None} or not 1 <= day <= 31:
         return None
-    included = c.take("on-or")
-    if included is not None:
-        direction = included.value
-    else:
-        direction = -1 if c.take("before") is not None else 1 if c.take("after") is not None else 0
-    if not direction or direction != (edge or direction):
-        return None
-    c.take("article")
-    numbered = c.take("day-number") is not None
-    day = parse_number(c) if numbered else parse_ordinal(c)
-    if day is None or not 1 <= day <= 31 or c.sees("business", "dayset", "weekday", "day-word", "unit"):
-        return None
-    period = parse_period(c, nth=True, each=False)
-    if edge is None and period is not None and period.months and not period.each:
+    if edge is None and period is not None and has_months and not period.each:
         return None  # "the working day before the 30th of November" is one
-    if period is not None and not period.months and (period.unit != Unit.MONTH or period.ahead is not None):
-        raise Refused("inexpressible", c.span(start))
-    target = day if included is not None else day + direction
-    if (target == 0 and period is not None and period.months) or (direction > 0 and target > _SURE_DAYS):
-        raise Refused("inexpressible", c.span(start), "name a day that every month has")
+    if period is not None and not has_months and (period.unit != Unit.MONTH or period.ahead is not None):
+        raise Refused("inexpressible")
+    target = day + (0 if included else side)
+    if (target == 0 and has_months) or (side > 0 and target > _SURE_DAYS):
+        raise Refused("inexpressible", hint="name a day that every month has")
     return Days(
         (Pick(target or -1, DAY),),
         period,
         marked=True,
         on=True,
         business=True,
-        moved="before" if direction < 0 else "after",
-        span=c.span(start),
+        moved="before" if side < 0 else "after",
     )
 
 
+Rule(
+    "nth_day",
+    ("day-number day=@number", lambda day: day),
+    ("day=@ordinal", lambda day: day),
+)
+parse_moved_days = Rule(
+    "moved_days",  # the last business day before the 25th, the first working day on or after the 10th of each month
+    (
+        _BUSINESS + " [article] day=@nth_day !business|dayset|weekday|day-word|unit [period=@period]",
+        _move_day,
+    ),
+)
+Rule(
+    "night_to",
+    ("night-to", lambda: True),
+    ("night-from weekday|weekdays onto|to|on", lambda: True),
+)
+parse_night = Rule(
+    "night",  # in der Nacht auf Samstag, the night from Friday to Saturday
+    (
+        "[each=each] @night_to [article] weekday=weekday|weekdays",
+        lambda each, weekday: [
+            Days((Pick(0, weekday),), marked=each is not None, on=True),
+            Part(3, is_ending=True),
+        ],
+    ),
+    (
+        "[each] @night_to [article] days=@days",
+        lambda days: [replace(days, on=True), Part(3, is_ending=True)] if days.dates else None,
+    ),
+)
+Rule(
+    "on_days",
+    ("on|for", lambda: True),
+    ("at &[[article] feast|dayset|daysets]", lambda: True),
+)
+parse_days_on = Rule(
+    "days_on",
+    ("[only] &[the number|tens] days=@days", lambda days: replace(days, on=True, span=NOWHERE)),
+    (
+        "[only] [on=@on_days] [only] days=@days|@days_of_weeks",
+        lambda on, days: replace(days, on=True, span=NOWHERE) if on else days,
+    ),
+)
+parse_months_in = Rule(
+    "months_in",
+    ("[only] in months=@months", Months),
+)
+parse_week_start = Rule(
+    "week_start",
+    ("[open] week-start weekday=weekday [close]", WeekStart),
+)
+
 _Read = tuple[tuple[Clause, ...], int]
-
-
-def _parse_night(c: Cursor) -> list[Clause] | None:
-    """Parse ``in der Nacht auf Samstag``, ``the night from Friday to Saturday``."""
-    start = c.at
-    each = c.take("each") is not None
-    if c.take("night-to") is None:
-        if c.take("night-from") is None:
-            return None
-        first = c.take("weekday", "weekdays")
-        if first is None or c.take("onto", "to", "on") is None:
-            return None
-    c.take("article")
-    day = c.take("weekday", "weekdays")
-    if day is None:
-        dates = c.attempt(parse_days)
-        if dates is None or not dates.dates:
-            return None
-        return [replace(dates, on=True), Part(3, is_ending=True, span=c.span(start))]
-    span = c.span(start)
-    days = Days((Pick(0, day.value),), marked=each, on=True, span=span)
-    return [days, Part(3, is_ending=True, span=span)]
-
-
-def _parse_days(c: Cursor) -> Days | None:
-    start = c.at
-    c.take("only")
-    if c.sees("the") and c.sees("number", "tens", ahead=1):
-        numbered = c.attempt(parse_days)
-        if numbered is not None:
-            return replace(numbered, on=True, span=c.span(start))
-    is_at = c.sees("feast", "dayset", "daysets", ahead=1 + c.sees("article", ahead=1))
-    on = c.take("on", "for", *(("at",) if is_at else ())) is not None
-    c.take("only")
-    result = parse_days(c) or c.attempt(parse_days_of_weeks)
-    if result is None or not on:
-        return result
-    return replace(result, on=on, span=c.span(start))
-
-
-def _parse_months(c: Cursor) -> Months | None:
-    start = c.at
-    c.take("only")
-    if c.take("in") is None:
-        return None
-    result = parse_months(c)
-    return Months(result, span=c.span(start)) if result else None
-
-
 _Rule = tuple[Callable[[Cursor], Clause | list[Clause] | None], frozenset[str]]
 
 
@@ -174,9 +146,8 @@ def _rule(rule: Callable[[Cursor], Clause | list[Clause] | None], needs: str = "
 
 
 _RULES: tuple[_Rule, ...] = (
-    _rule(_parse_night, "night-to night-from"),
-    _rule(_parse_moved, "moved"),
-    _rule(_parse_counted, "moved-to"),
+    _rule(parse_named_calendars, "moved moved-to"),
+    _rule(parse_night, "night-to night-from"),
     _rule(clauses.parse_except, "except"),
     _rule(clauses.parse_added, "added"),
     _rule(parse_moved_days, "business"),
@@ -193,13 +164,13 @@ _RULES: tuple[_Rule, ...] = (
     _rule(clocks.parse_times),
     _rule(points.parse_edge, "edge"),
     _rule(clocks.parse_part, "part parts tonight part-adverb"),
-    _rule(_parse_days),
+    _rule(parse_days_on),
     _rule(points.parse_edge_noun, "edge-noun"),
     _rule(points.parse_repeated_edge, "edge"),
     _rule(clocks.parse_grid, "minute-number second-number hour-number"),
     _rule(points.parse_year_limit),
     _rule(points.parse_within, "next"),
-    _rule(_parse_months, "month"),
+    _rule(parse_months_in, "month"),
     _rule(parse_week_start, "week-start"),
     _rule(clauses.parse_only_if, "if-day"),
     _rule(clauses.parse_place),

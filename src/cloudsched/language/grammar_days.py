@@ -24,9 +24,9 @@ from cloudsched.language.grammar_numbers import (
     take_next,
 )
 from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, Cursor, Matches
-from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit, WeekStart
+from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit
 from cloudsched.language.result import Refused
-from cloudsched.language.rows import RULES
+from cloudsched.language.rows import RULES, Rule
 
 
 def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
@@ -117,17 +117,6 @@ def parse_year(c: Cursor) -> int | None:
         c.at = start
         return None
     return value
-
-
-def parse_week_start(c: Cursor) -> WeekStart | None:
-    """Parse ``(weeks begin on Sunday)``."""
-    start = c.at
-    c.take("open")
-    day = c.take("weekday") if c.take("week-start") is not None else None
-    if day is None:
-        return None
-    c.take("close")
-    return WeekStart(day.value, c.span(start))
 
 
 def parse_dates(c: Cursor) -> list[Date] | None:
@@ -385,7 +374,7 @@ def _parse_named_days(c: Cursor, *, each: bool) -> _Found | None:
     if not picks:
         return None
     period = parse_period(c, nth=any(pick.nth for pick in picks), each=each)
-    weeks = _parse_weeks(c) if period is None else ()
+    weeks = (_parse_weeks(c) if period is None else None) or ()
     return tuple(picks), (), period, plural, weeks
 
 
@@ -518,33 +507,22 @@ def _parse_the_number(c: Cursor) -> tuple[list[Pick], bool] | None:
     return [Pick(value, DAY)], False
 
 
-def parse_days_of_weeks(c: Cursor) -> Days | None:
-    """Parse ``in odd weeks on Monday``: the weeks before their days."""
-    start = c.at
-    weeks = _parse_weeks(c)
-    c.take("comma")
-    c.take("on")
-    days = parse_days(c) if weeks else None
-    if days is None or days.weeks or days.dates or days.period is not None:
-        return None
-    return replace(days, weeks=weeks, marked=True, span=c.span(start))
-
-
-def _parse_weeks(c: Cursor) -> tuple[int, ...]:
-    start = c.at
-    has_preposition = c.take("in", "of") is not None
-    parity = c.take("parity") if has_preposition else None
-    if parity is not None:
-        c.take("dash")
-        c.take("numbered")
-        if c.take("week-number") is None:
-            c.at = start
-            return ()
-        return tuple(range(parity.value, 54, 2))
-    weeks = parse_list(c, _parse_week, "comma", "and", "or") if has_preposition and c.take("week-number") else ()
-    if not weeks:
-        c.at = start
-    return tuple(weeks)
+Rule(
+    "days_of_weeks",  # in odd weeks on Monday: the weeks before their days
+    (
+        "weeks=@week_numbers [comma] [on] days=@days",
+        lambda weeks, days: (
+            None
+            if days.weeks or days.dates or days.period is not None
+            else replace(days, weeks=weeks, marked=True, span=NOWHERE)
+        ),
+    ),
+)
+_parse_weeks = Rule(
+    "week_numbers",
+    ("in|of parity=parity [dash] [numbered] week-number", lambda parity: tuple(range(parity, 54, 2))),
+    ("in|of !parity week-number weeks=@week_list", lambda weeks: weeks),
+)
 
 
 def _parse_week(c: Cursor) -> int | None:
@@ -569,4 +547,5 @@ RULES.update(
     numeric_date=parse_numeric_date,
     period=lambda c: parse_period(c, nth=True, each=False),
     year=parse_year,
+    week_list=lambda c: tuple(parse_list(c, _parse_week, "comma", "and", "or")) or None,
 )

@@ -138,7 +138,7 @@ class Context:
                 raise Refused("too-vague", clock.span, "write midnight and say on which day")
             if hour == NOON and said == 0:  # "12 in the morning"
                 return self._ask("bare-hour", clock, (self._make_time(clock, late), self._make_time(clock, hour)))
-            if late in _HOURS_OF_PART[said]:
+            if late in HOURS_OF_PART[said]:
                 if clock.exact and hour < NOON and not clock.oclock:  # "in the evening at 09:00" is one or the other
                     return self.ask_half(clock)
                 hour = late

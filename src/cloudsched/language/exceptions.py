@@ -113,11 +113,9 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
                 _remove_days(drafts, point)
             else:
                 result = _resolve_date(point, context, base)
-                clock = point.clock if isinstance(point, Date) else None
-                text = result.isoformat()
-                dates.append(
-                    text if clock is None else make_local_time(result, *context.resolve_time(clock)).isoformat()
-                )
+                if isinstance(point, Date) and point.clock is not None:
+                    result = make_local_time(result, *context.resolve_time(point.clock))
+                dates.append(result.isoformat())
     return dates
 
 
@@ -145,10 +143,10 @@ def _list_stretch(point: Stretch | Within, context: Context, base: date) -> list
 
 def list_added(added: Sequence[Added], context: Context) -> list[str]:
     """Return the single dates that a phrase adds, as local times."""
-    dates = [date for each in added for date in each.dates]
     return [
         make_local_time(find_first_day(date, context, context.today), *context.resolve_time(date.clock)).isoformat()
-        for date in dates
+        for each in added
+        for date in each.dates
         if date.clock is not None
     ]
 

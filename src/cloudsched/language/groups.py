@@ -94,13 +94,10 @@ class Plan:
     @property
     def recurs(self) -> bool:
         """Return whether any part of the phrase says that it repeats."""
-        return any(_is_recurring(group) for group in self.groups)
-
-
-def _is_recurring(group: Group) -> bool:
-    if group.repeat or (group.part and group.part.each):
-        return True
-    return any(days.marked for days in group.days)
+        return any(
+            group.repeat or (group.part and group.part.each) or any(days.marked for days in group.days)
+            for group in self.groups
+        )
 
 
 def build_plan(clauses: Sequence[Clause]) -> Plan:
@@ -113,7 +110,7 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
             joined = clause.kind
         elif isinstance(clause, Mark) and clause.kind == "only":
             joined = ""  # "every Monday only on Tuesdays" is a contradiction
-        elif isinstance(clause, Times) and (special := _find_special_days(plan, before, clause)):
+        elif isinstance(clause, Times) and (special := _find_special_days(plan, before)):
             plan.exceptions.pop()
             plan.groups.append(Group(days=special, clocks=list(clause.clocks)))
         else:
@@ -150,9 +147,9 @@ def _place_clause(plan: Plan, clause: Clause, joined: str) -> None:
         _place_in_group(plan, clause, joined)
 
 
-def _find_special_days(plan: Plan, before: Clause | None, clause: Clause) -> list[Days]:
+def _find_special_days(plan: Plan, before: Clause | None) -> list[Days]:
     """Return the days of an exception that have a time of their own: "every day at 3pm except Sundays at 4pm"."""
-    if not isinstance(before, Except) or not isinstance(clause, Times) or not plan.groups[-1].has_times:
+    if not isinstance(before, Except) or not plan.groups[-1].has_times:
         return []
     named = [replace(point, marked=True) for point in before.points if isinstance(point, Days)]
     return named if len(named) == len(before.points) else []
@@ -244,7 +241,7 @@ def _share_time_before(before: Group, group: Group) -> None:
         group.clocks = list(before.clocks)
 
 
-def _start_group(plan: Plan, joined: str = "") -> Group:
+def _start_group(plan: Plan, joined: str) -> Group:
     plan.groups.append(Group(joined=joined))
     return plan.groups[-1]
 

@@ -164,8 +164,7 @@ def _fill_others(plan: Plan) -> None:
     if not others:
         return
     named = [days for days in all_days if not days.others]
-    are_weekdays = all(days.picks and not days.period for days in named)
-    are_weekdays = are_weekdays and not any(pick.nth for days in named for pick in days.picks)
+    are_weekdays = all(days.picks and not days.period and not any(pick.nth for pick in days.picks) for days in named)
     left = set(range(DAY)) - {pick.what for days in named for pick in days.picks}
     if len(others) > 1 or not named or not are_weekdays or not left:
         raise Refused("inexpressible", others[0].span, "name the days, for example: every Monday and Tuesday")
@@ -271,10 +270,9 @@ def resolve_zone(plan: Plan, context: Context) -> None:
         is_doubtful = plan.place.is_loose and context.is_titled
         if is_doubtful:  # "meet Bob in London" may be where, and no zone
             names = tuple(dict.fromkeys((context.timezone, *names)))
-        options = tuple(Option(name, name) for name in names)
         code = "place" if is_doubtful else "zone"
-        chosen = context.choices.pick(code, plan.place.span, options) if len(options) > 1 else names[0]
-        context.timezone = str(chosen)
+        options = tuple(Option(name, name) for name in names)
+        context.timezone = names[0] if len(names) == 1 else context.choices.pick(code, plan.place.span, options)
 
 
 def list_clocks(plan: Plan) -> list[Clock]:
@@ -346,12 +344,11 @@ def _ask_repeat(days: Days, context: Context) -> bool:
 
 def build_once(plan: Plan, context: Context) -> Schedule:
     """Return the schedule of a phrase that names one or more single instants."""
+    for bound in (*plan.ends, *plan.exceptions, plan.start):
+        if bound is not None:
+            raise Refused("no-recurrence", bound.span)
     if _is_now(plan):
         return Schedule.after(timedelta(0), timezone=context.timezone)
-    if plan.ends or plan.exceptions:
-        raise Refused("no-recurrence", (plan.ends or plan.exceptions)[0].span)
-    if plan.start is not None:
-        raise Refused("no-recurrence", plan.start.span)
     result: list[datetime] = []
     if plan.within is not None:
         for group in plan.groups:
@@ -367,7 +364,12 @@ def build_once(plan: Plan, context: Context) -> Schedule:
     if result[0] <= context.now:
         raise Refused("past")
     if len(result) == 1:
-        return build_at(result[0], context, is_local=all(_names_local_time(group) for group in plan.groups))
+        is_delay = any(
+            node.kind == "now" or (node.length is not None and (node.from_moment or node.length.finest < Unit.DAY))
+            for group in plan.groups
+            for node in group.relatives
+        )
+        return build_at(result[0], context, is_local=not is_delay)
     local = [context.to_local(at).isoformat() for at in result]
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
 
@@ -403,8 +405,7 @@ def _ask_day_within(within: Within, context: Context) -> Relative:
 def _is_now(plan: Plan) -> bool:
     """Return whether a phrase says "now" or "in 0 minutes", and names no other time."""
     only, *others = plan.groups
-    is_alone = len(only.relatives) == 1 and not (others or only.days or only.has_times)
-    if not is_alone or plan.ends or plan.exceptions or plan.start is not None:
+    if others or len(only.relatives) != 1 or only.days or only.has_times:
         return False
     node = only.relatives[0]
     is_zero = node.length is not None and not any(count for _, count in node.length.amounts)
@@ -416,14 +417,6 @@ def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedu
     shown = context.to_local(at)
     by_clock = Schedule.once_at(shown, context.timezone) if is_local and not shown.microsecond else None
     return by_clock if by_clock is not None and by_clock.at == at else Schedule.once(at, timezone=context.timezone)
-
-
-def _names_local_time(group: Group) -> bool:
-    """Return whether a group names a day or a time, rather than a delay such as "in 20 minutes"."""
-    return not any(
-        node.kind == "now" or (node.length is not None and (node.from_moment or node.length.finest < Unit.DAY))
-        for node in group.relatives
-    )
 
 
 def _find_instants(group: Group, context: Context) -> list[datetime]:
@@ -499,23 +492,18 @@ def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
     if days.weeks:
         raise Refused("too-vague", days.span)
     if not (days.dates or days.picks[0].nth or days.period is not None):
-        return [_resolve_weekday(days.picks[0].what, days, group, context)]
+        coming = find_next_weekday(days.picks[0].what, today)
+        may_be_today = coming.weekday() == today.weekday() and not _has_passed(group, context) and group.has_times
+        return [ask_day((today, coming), days.span, context) if may_be_today else coming]
     result = [find_first_day(point, context, today) for point in days.dates or (days,)]
-    if today in result and _has_day_passed(today, group, context):
+    if today in result and _has_passed(group, context):
         result = [find_first_day(point, context, today + ONE_DAY) for point in days.dates or (days,)]
     return result
 
 
-def _has_day_passed(day: date, group: Group, context: Context) -> bool:
-    return all(context.to_instant(local) <= context.now for local in _build_times(day, group, context))
-
-
-def _resolve_weekday(weekday: int, days: Days, group: Group, context: Context) -> date:
-    today = context.today
-    coming = find_next_weekday(weekday, today)
-    if today.weekday() == weekday and not _has_day_passed(today, group, context) and group.has_times:
-        return ask_day((today, coming), days.span, context)
-    return coming
+def _has_passed(group: Group, context: Context) -> bool:
+    """Return whether the times of a group are over today."""
+    return all(context.to_instant(local) <= context.now for local in _build_times(context.today, group, context))
 
 
 def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
@@ -553,17 +541,14 @@ def _find_next_times(group: Group, context: Context) -> list[datetime]:
     if not group.clocks:
         raise Refused("no-time")
     part = group.part.part if group.part is not None else None
-    only = group.clocks[0]
-    is_open = len(group.clocks) == 1 and part is None and is_bare(only) and not context.clock24 and 0 < only.hour < NOON
-    if is_open and (only.hour, only.minute) <= (context.local.hour, context.local.minute):
+    only, *others = group.clocks
+    now = context.local
+    is_open = is_bare(only) and 0 < only.hour < NOON and not (others or part is not None or context.clock24)
+    if is_open and (only.hour, only.minute) <= (now.hour, now.minute):
         times = [context.ask_half(only)]  # "call Tom at 9", said after 9: this evening, or tomorrow
     else:
         times = context.resolve_times(group.clocks, part)
-
-    result = []
-    for time in times:
-        local = make_local_time(context.today, *time)
-        if context.to_instant(local) <= context.now:
-            local += ONE_DAY
-        result.append(context.to_instant(local))
-    return result
+    today = [make_local_time(context.today, *time) for time in times]
+    return [
+        context.to_instant(local if context.to_instant(local) > context.now else local + ONE_DAY) for local in today
+    ]

@@ -103,12 +103,13 @@ class Context:
     def resolve_times(self, clocks: Sequence[Clock], part: int | None) -> list[TimeOfDay]:
         """Return times of day in order, without duplicates."""
         half = next((clock.half for clock in reversed(clocks) if clock.half is not None), None)
-        result = []
-        for clock in clocks:
-            if half == 1 and is_bare(clock) and part is None and 0 < clock.hour < NOON and not self.clock24:
-                result.append(self.ask_half(clock))
-            else:
-                result.append(self.resolve_time(clock, part))
+        is_open = half == 1 and part is None and not self.clock24
+        result = [
+            self.ask_half(clock)
+            if is_open and is_bare(clock) and 0 < clock.hour < NOON
+            else self.resolve_time(clock, part)
+            for clock in clocks
+        ]
         if len({*result}) < len(result) and any(map(is_bare, clocks)):  # "at 9am and 9"
             raise Refused("contradiction", clocks[-1].span, "say in which half of the day each time is")
         return sorted(set(result))

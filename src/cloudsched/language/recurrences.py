@@ -72,19 +72,18 @@ def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
 
 def _spread_evenly(group: Group, repeat: Repeat) -> Group:
     """Return the group with its days or times spread evenly, to offer as a suggestion."""
-    count = repeat.rate
-    once = replace(repeat, rate=1)
+    count, steps = repeat.rate, range(repeat.rate)
+    spread = replace(group, repeat=replace(repeat, rate=1))
     if repeat.unit == Unit.DAY:
-        hours = [9 + round(step * 9 / max(count - 1, 1)) for step in range(count)]
-        return replace(group, repeat=once, clocks=[Clock(hour, exact=True) for hour in hours])
-    if repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
-        picks = tuple(Pick(0, day * 7 // count) for day in range(min(count, 7)))
+        spread.clocks = [Clock(9 + round(step * 9 / max(count - 1, 1)), exact=True) for step in steps]
+    elif repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
+        spread.days = [Days(tuple(Pick(0, step * 7 // count) for step in steps), on=True, plural=True)]
     elif repeat.unit == Unit.MONTH:
-        picks = tuple(Pick(1 + step * 28 // count, DAY) for step in range(count))
+        spread.days = [Days(tuple(Pick(1 + step * 28 // count, DAY) for step in steps), on=True, plural=True)]
     else:
-        months = tuple(1 + step * 12 // count for step in range(count))
-        return replace(group, repeat=once, months=Months(months), days=[Days((Pick(1, DAY),), on=True)])
-    return replace(group, repeat=once, days=[Days(picks, on=True, plural=True)])
+        spread.months = Months(tuple(1 + step * 12 // count for step in steps))
+        spread.days = [Days((Pick(1, DAY),), on=True)]
+    return spread
 
 
 _DAY_SECONDS = 86_400
@@ -127,13 +126,13 @@ def _check_times(plan: Plan) -> None:
     timed = any(group.has_times for group in plan.groups)
     if len(plan.groups) > 1 and not all(group.has_times or group.is_fine for group in plan.groups):
         raise Refused("incomplete", hint="give a time for each group of days")
-    start = plan.start
-    exact = start is not None and isinstance(start.point, Date) and start.point.year is not None
-    if start is not None and start.clock is not None and timed and not exact:
+    start = plan.start or Start(None)
+    is_exact = isinstance(start.point, Date) and start.point.year is not None
+    if start.clock is not None and timed and not is_exact:
         raise Refused("contradiction", start.span)
     for end in plan.ends:
         named = isinstance(end.point, Date | Relative) or (isinstance(end.point, Days) and end.point.dates)
-        if end.clock is not None and not (named and (timed or is_fine or (start is not None and start.clock))):
+        if end.clock is not None and not (named and (timed or is_fine or start.clock)):
             raise Refused(
                 "contradiction",
                 end.span,
@@ -239,21 +238,25 @@ def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Con
     if group.part is not None or group.clocks:
         raise Refused("contradiction", repeat.span, "give a window (from 9:00 to 17:00) or a start (starting at 9:00)")
     step = repeat.interval * _SECONDS[repeat.unit]
-    if "synchronised" in plan.marks and group.window is None:
-        return _build_on_the_clock(group, repeat, step)
-    if group.window is None:
+    window, grid = group.window, group.grid
+    if window is None:
+        if "synchronised" in plan.marks:
+            return _build_on_the_clock(group, repeat, step)
         drafts = build_subdaily_rules(group, repeat)
-        if group.grid is not None:
-            _limit_numbers(drafts[0], group.grid)
+        if grid is not None:
+            drafts[0].hours, drafts[0].minutes, drafts[0].seconds = grid.hours, grid.minutes, grid.seconds
+            if repeat.unit == Unit.HOUR and grid.minutes:
+                drafts[0].seconds = grid.seconds or (0,)
+            elif repeat.unit == Unit.HOUR and grid.seconds:
+                raise Refused("inexpressible", grid.span, "name the minutes as well")
         return drafts
-    window = group.window
     first, last = context.resolve_window(window)
-    if group.grid is None:
+    if grid is None:
         times = _list_steps(first, last, step, window)
     elif step == _SECONDS[Unit.HOUR]:
-        times = _list_minutes(first, last, group.grid, window)
+        times = _list_minutes(first, last, grid, window)
     else:
-        raise Refused("contradiction", group.grid.span)
+        raise Refused("contradiction", grid.span)
     dated = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY), window=None, grid=None)
     drafts = build_day_rules(dated, context)
     if last < first and not all(draft.freq == "DAILY" for draft in drafts):
@@ -261,15 +264,6 @@ def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Con
     for draft in drafts:
         draft.times = times
     return drafts
-
-
-def _limit_numbers(draft: Draft, grid: Grid) -> None:
-    """Limit a rule finer than a day to hours, minutes and seconds. If it names minutes, it runs at second 0."""
-    draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
-    if draft.freq == "HOURLY":
-        if draft.seconds and not draft.minutes:
-            raise Refused("inexpressible", grid.span, "name the minutes as well")
-        draft.seconds = draft.seconds or ((0,) if draft.minutes else ())
 
 
 def _build_on_the_clock(group: Group, repeat: Repeat, step: int) -> list[Draft]:
@@ -302,17 +296,15 @@ def _list_minutes(first: TimeOfDay, last: TimeOfDay, grid: Grid, window: Window)
 
 def _list_steps(first: TimeOfDay, last: TimeOfDay, step: int, window: Window) -> list[TimeOfDay]:
     begin, end = (time.hour * 3600 + time.minute * 60 + time.second for time in (first, last))
-    if end <= begin:
-        if end == begin:
-            raise Refused("never", window.span)
+    if end == begin:
+        raise Refused("never", window.span)
+    if end < begin:
         end += _DAY_SECONDS
     if (end - begin) // step > _MOST_TIMES:
         raise Refused("too-many", window.span)
-    result = [second % _DAY_SECONDS for second in range(begin, end + 1, step)]
-    if window.open_first:
-        result.remove(begin)
-    if window.open_last and result and result[-1] == end:
-        result.pop()
+    result = [
+        second % _DAY_SECONDS for second in range(begin + step * window.open_first, end + 1 - window.open_last, step)
+    ]
     if not result:
         raise Refused("never", window.span)
     return [TimeOfDay(second // 3600, second // 60 % 60, second % 60) for second in result]
@@ -355,6 +347,7 @@ class Builder:
 
     def build(self, exdates: list[str], move: Callable[[Schedule], list[str]] = lambda _: []) -> Schedule:
         """Return the schedule without some days and local times, and without those that `move` finds in all of it."""
+        bounds = self.bounds
         for draft in self.drafts:
             self._fill_days(draft)
             if "skip-back" in self.plan.marks:
@@ -364,7 +357,7 @@ class Builder:
         for end in self.plan.ends:
             self._apply_end(end)
         span = self.plan.ends[-1].span if self.plan.ends else None
-        if self.bounds.count is not None and self.bounds.until is not None:
+        if bounds.count is not None and bounds.until is not None:
             raise Refused("contradiction", span, "keep either the number of times or the end date")
         says_seconds = any(time.second for draft in self.drafts for time in draft.times)
         for draft in self.drafts:
@@ -372,14 +365,14 @@ class Builder:
         texts = [text for draft in self.drafts for text in draft.to_rrules()]
         if len(texts) > MAX_RULES:
             raise Refused("too-many")
-        if self.bounds.count is not None and len(texts) > 1:
+        if bounds.count is not None and len(texts) > 1:
             raise Refused("inexpressible", span, "give an end date instead of a number of times")
-        dtstart = self.bounds.dtstart or (self._find_start().isoformat() if self._needs_phase else BEGINNING)
+        dtstart = bounds.dtstart or self._find_start().isoformat()
         suffix = ""
-        if self.bounds.count is not None:
-            suffix = f";COUNT={self.bounds.count}"
-        elif self.bounds.until is not None:
-            suffix = f";UNTIL={make_local_time(self.bounds.until, *self.bounds.until_clock):%Y%m%dT%H%M%S}"
+        if bounds.count is not None:
+            suffix = f";COUNT={bounds.count}"
+        elif bounds.until is not None:
+            suffix = f";UNTIL={make_local_time(bounds.until, *bounds.until_clock):%Y%m%dT%H%M%S}"
         rules = [text + suffix for text in texts]
         with refuse_impossible():
             full = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone)
@@ -388,7 +381,7 @@ class Builder:
         following = schedule.next_after(self.context.now)
         if following is None and not self.plan.added:
             raise Refused("past" if self.plan.ends else "never")
-        is_kept = self.bounds.has_start or self.bounds.dtstart is not None
+        is_kept = bounds.has_start or bounds.dtstart is not None
         first = None if is_kept or following is None else schedule.first()
         is_over = first is not None and first < self.context.now
         return schedule.continue_from(following) if is_over and following is not None else schedule
@@ -404,12 +397,6 @@ class Builder:
                     continue
             kept.append(text)
         return kept
-
-    @property
-    def _needs_phase(self) -> bool:
-        fine = any(draft.freq in _STEPS and not draft.names_times for draft in self.drafts)
-        open_ended = self.bounds.count is None and not self.bounds.has_start
-        return fine or not open_ended or any(draft.interval > 1 for draft in self.drafts)
 
     def _fill_days(self, draft: Draft) -> None:
         """Fill in the days that a rule takes from its start: "every month" uses the day of the month of the start."""
@@ -433,34 +420,36 @@ class Builder:
         self.floating = True
 
     def _apply_end(self, end: End) -> None:
+        bounds = self.bounds
         if end.count is not None:
-            if self.bounds.count is not None:
+            if bounds.count is not None:
                 raise Refused("contradiction", end.span)
-            if end.before and not self.drafts[0].freq.endswith(("HOURLY", "MINUTELY", "SECONDLY")):
+            if end.before and self.drafts[0].freq not in _STEPS:
                 options = (Option(say("{count} times in total", count=end.count), end.count),)
                 self.context.choices.pick("count-or-rate", end.span, options)
-            self.bounds.count = end.count
+            bounds.count = end.count
             return
         if end.length is not None:
             self._apply_duration(end.length)
             return
-        if end.point is None or self.bounds.until is not None:
+        if end.point is None or bounds.until is not None:
             raise Refused("contradiction", end.span)
-        base = max(self.bounds.start, self.context.today)
+        base = max(bounds.start, self.context.today)
         if not end.before:
-            self.bounds.until = find_last_day(end.point, self.context, base, through=end.through)
+            bounds.until = find_last_day(end.point, self.context, base, through=end.through)
         elif any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
         else:
-            self.bounds.until = find_first_day(end.point, self.context, base) - timedelta(days=1)
+            bounds.until = find_first_day(end.point, self.context, base) - timedelta(days=1)
         if end.clock is not None:
-            self.bounds.until_clock = self.context.resolve_time(end.clock)
-        if self.bounds.until < self.bounds.start:
-            raise Refused("never" if self.bounds.has_start else "past", end.span)
-        self.context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=self.bounds.until))
+            bounds.until_clock = self.context.resolve_time(end.clock)
+        if bounds.until < bounds.start:
+            raise Refused("never" if bounds.has_start else "past", end.span)
+        self.context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=bounds.until))
 
     def _apply_duration(self, length: Length) -> None:
         """End after a length of time: as a number of occurrences if that is exact, otherwise as a date."""
+        bounds = self.bounds
         draft = self.drafts[0]
         unit, amount = length.amounts[0]
         single = len(self.drafts) == 1 and len(length.amounts) == 1 and len(draft.to_rrules()) == 1
@@ -474,24 +463,26 @@ class Builder:
         }
         count = counts.get((draft.freq, unit), 0)
         if plain and count:
-            self.bounds.count = amount * count * a_day
+            bounds.count = amount * count * a_day
         elif length.finest < Unit.DAY:
             step = _STEPS.get(draft.freq)
             if not single or step is None:
                 raise Refused("inexpressible", length.span)
-            self.bounds.count = max(amount * _SECONDS[unit] // (step * draft.interval), 1)
-        elif draft.freq in _STEPS and not self.bounds.has_start:
-            self.bounds.until = add_length(self.bounds.start, length)
-            self.bounds.until_clock = TimeOfDay(*self.context.local.timetuple()[3:6])
+            bounds.count = max(amount * _SECONDS[unit] // (step * draft.interval), 1)
+        elif draft.freq in _STEPS and not bounds.has_start:
+            bounds.until = add_length(bounds.start, length)
+            bounds.until_clock = TimeOfDay(*self.context.local.timetuple()[3:6])
         else:
-            self.bounds.until = add_length(self.bounds.start, length) - timedelta(days=1)
-            self.context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=self.bounds.until))
+            bounds.until = add_length(bounds.start, length) - timedelta(days=1)
+            self.context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=bounds.until))
 
     def _find_start(self) -> datetime:
         """Return the first local time of the rules: from the start if the phrase sets one, otherwise after now."""
         context, bounds = self.context, self.bounds
         start = self.plan.start or Start(None)
         is_open = bounds.count is None and not bounds.has_start
+        if is_open and all(draft.is_fixed for draft in self.drafts):
+            return datetime.fromisoformat(BEGINNING)
         if any(draft.freq in _STEPS for draft in self.drafts):
             if isinstance(start.point, Relative) and start.point.kind == "now":
                 return context.local

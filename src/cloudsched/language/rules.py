@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.language.dates import resolve_date_order
 from cloudsched.language.grammar_days import list_weekdays
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, OnlyIf, Period, Pick, Repeat, Unit
+from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, OnlyIf, Period, Pick, Repeat, Span, Unit
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ class Draft:
     """True if second 0 is named, too, because another rule's start has other seconds."""
 
     @property
-    def names_times(self) -> bool:
-        """Return whether a rule finer than a day runs at times that depend on no start."""
-        named = {"HOURLY": self.minutes, "MINUTELY": self.seconds}.get(self.freq, ())
+    def is_fixed(self) -> bool:
+        """Return whether the rule runs at times that depend on no start."""
+        named = {"HOURLY": self.minutes, "MINUTELY": self.seconds, "SECONDLY": ()}.get(self.freq, (0,))
         return self.interval == 1 and bool(named)
 
     def differs_only_in(self, part: str, other: Draft) -> bool:
@@ -164,15 +164,18 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
     drafts = _build_days(group, months, context)
     if group.only_if is not None and len(group.days) > 1:
         raise Refused("inexpressible", group.only_if.span, "make two schedules: one for each kind of day")
+    span = group.days[0].span if group.days else (0, 0)
+    is_told = settled or any(date.is_leap_day for days in group.days for date in days.dates)
+    is_told = is_told or (bool(group.days) and all(days.plural for days in group.days))
     for draft in drafts:
         if months and draft.months and sorted(draft.months) != sorted(months):
             raise Refused("contradiction")
         draft.months = months or draft.months
         if group.only_if is not None:
             _limit_weekdays(draft, group.only_if)
-        _check_days(draft, group, settled=settled)
-        if not settled:
-            _ask_month_end(draft, group, context)
+        _check_days(draft, span, settled=settled)
+        if not is_told and lacks_days(draft):
+            draft.skip = context.choices.pick("month-end", span, MONTH_ENDS)
     return _merge_weekdays(drafts)
 
 
@@ -180,8 +183,10 @@ def _merge_weekdays(drafts: list[Draft]) -> list[Draft]:
     """Merge rules that differ only in their weekdays."""
     merged: list[Draft] = []
     for draft in drafts:
-        twin = next((one for one in merged if one.weekdays and one.differs_only_in("weekdays", draft)), None)
-        twin = twin if draft.weekdays and not draft.positions else None
+        are_of_week = draft.weekdays and not draft.positions
+        twin = next(
+            (one for one in merged if are_of_week and one.weekdays and one.differs_only_in("weekdays", draft)), None
+        )
         if twin is not None:
             twin.weekdays += draft.weekdays
         elif draft not in merged:
@@ -189,8 +194,7 @@ def _merge_weekdays(drafts: list[Draft]) -> list[Draft]:
     return merged
 
 
-def _check_days(draft: Draft, group: Group, *, settled: bool) -> None:
-    span = group.days[0].span if group.days else None
+def _check_days(draft: Draft, span: Span, *, settled: bool) -> None:
     if draft.month_days and draft.months:
         most = max(_LONGEST.get(month, 31) for month in draft.months)
         if all(abs(day) > most for day in draft.month_days):
@@ -209,18 +213,6 @@ def lacks_days(draft: Draft) -> bool:
         return False
     months = draft.months or ALL_MONTHS
     return any(day > _LONGEST.get(month, 31) - (month == _FEBRUARY) for day in draft.month_days for month in months)
-
-
-def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
-    """Ask how to treat day 29, 30 or 31 in shorter months, and 29 February in other years."""
-    if not lacks_days(draft):
-        return
-    span = group.days[0].span if group.days else (0, 0)
-    if group.days and all(days.plural for days in group.days):
-        return
-    if any(date.is_leap_day for days in group.days for date in days.dates):
-        return
-    draft.skip = context.choices.pick("month-end", span, MONTH_ENDS)
 
 
 def _build_days(group: Group, months: list[int], context: Context) -> list[Draft]:

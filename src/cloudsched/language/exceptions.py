@@ -9,6 +9,7 @@ import re
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.schedules.calendar_days import WEEKENDS
 from cloudsched.domain.schedules.calendar_rule import CALENDAR_ID, MAX_CALENDARS
 from cloudsched.language.dates import find_first_day, find_within, make_local_time
 from cloudsched.language.messages import say
@@ -72,6 +73,12 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
             raise Refused("inexpressible", other.span, "make two schedules: one for business days, one for the others")
         counted = None if moved else _find_counted(all_days)
         number = counted or number
+        if moved or counted:
+            found[WEEKENDS] = moved or "SKIP"
+        if context.calendar is None:
+            context.choices.assume("Monday to Friday are business days, also holidays.")
+        else:
+            found[context.calendar] = moved or "SKIP"
     if not found:
         return schedule
     rules: list[object] = [rule for rule in schedule.calendars if rule.id not in found]

@@ -40,7 +40,6 @@ _ANY_WEEKDAY = "[each] [on|for] [article] [nth=@ordinal|@number] weekday=weekday
 _IN_SERIES = frozenset({"for", "each", "number", "the-next", "twice", "times"})
 
 RULES.update(
-    at=lambda c: c.at,
     is_in_series=lambda c: (c.at and not _IN_SERIES.isdisjoint(c.matches[c.at - 1])) or None,
     is_oclock=lambda c: "oclock" in c.matches[c.at - 1] or None,
     is_plain=lambda c: (not c.ended and is_plain(c.matches[c.at])) or None,
@@ -70,8 +69,7 @@ Rule(
 )
 Rule(
     "counter",
-    ("count=@ordinal", lambda count: count if count > 0 else None),
-    ("count=@number", lambda count: count if count > 0 else None),
+    ("count=@ordinal|@number", lambda count: count if count > 0 else None),
 )
 Rule("is_before", ("before", lambda: True), ("after", lambda: False))
 Rule("single_day", ("point=@point", lambda point: point if isinstance(point, Date | Relative) else None))
@@ -82,10 +80,8 @@ Rule(
 )
 parse_relative = Rule(
     "relative",
-    (
-        "day=@day [in|ahead length=@whole_days]",
-        lambda day, length: Relative("length", length=length, base=day) if length else day,
-    ),
+    ("base=@day in|ahead length=@whole_days", partial(Relative, "length")),
+    ("day=@day", lambda day: day),
     ("now", partial(Relative, "now")),
     (
         "!@is_in_series [on] weekday=weekday in|ahead count=@weeks",
@@ -148,10 +144,9 @@ parse_within = Rule(
 )
 parse_year_limit = Rule(
     "year_limit",  # in 2027, this year
-    (
-        "&in|for|comma|of|number start=@at [in|for] year=@year end=@at",
-        lambda start, year, end: Year(year) if end > start + 1 else None,
-    ),
+    ("in|for year=@year", Year),
+    ("&comma|of year=@year", Year),
+    ("&[number thousand] year=@year", Year),
     ("[in] ahead=next unit:7", Year),
 )
 
@@ -184,7 +179,7 @@ parse_point = Rule(
 _WEEK = 7
 _SURE_DAYS = 28
 """The number of days that every month has."""
-_A_LEAP_YEAR = 2028
+_COMMON_YEAR = 2029
 
 
 def _check_base(base: Days) -> Days | None:
@@ -233,8 +228,8 @@ def _make_days(base: Days, first: int, last: int, span: Span = NOWHERE) -> Days:
     Before the first day is the last one of the month before, and behind the last is the first of the next one.
     """
     period = base.period or Period()
-    most = min((monthrange(_A_LEAP_YEAR + 1, month)[1] for month in period.months), default=_SURE_DAYS)
-    if period.unit not in (Unit.MONTH, Unit.YEAR) or (period.unit == Unit.YEAR and not period.months):
+    most = min((monthrange(_COMMON_YEAR, month)[1] for month in period.months), default=_SURE_DAYS)
+    if not period.months and period.unit != Unit.MONTH:
         raise Refused("inexpressible", span, "count it from a day of the month")
     side = 1 if base.picks[0].nth > 0 else -1  # the end of the month from which they are counted
     days = range(first, last + 1)
@@ -255,7 +250,7 @@ def count_date(node: Relative, base: Date) -> Date:
     if base.year is not None or not base.month or not base.day or base.weekday is not None:
         raise Refused("contradiction", node.span)
     shift = timedelta(days=_count_in_days(node, most=_A_YEAR))
-    if base.day > monthrange(_A_LEAP_YEAR + 1, base.month)[1]:
+    if base.day > monthrange(_COMMON_YEAR, base.month)[1]:
         raise Refused("inexpressible", node.span, "name a date that every year has")
     days = [date(year, base.month, base.day) + shift for year in (2027, 2028)]
     found = {(day.month, day.day) for day in days}
@@ -275,16 +270,12 @@ def _count_in_days(node: Relative, most: int = _SURE_DAYS) -> int:
     return -result if node.back else result
 
 
-def count_days(node: Relative, period: Period) -> tuple[Days, OnlyIf | None]:
+def count_days(node: Relative, base: Days, period: Period) -> tuple[Days, OnlyIf | None]:
     """Return the days that lie a number of days before or after a day of each period."""
-    base, span = node.base, node.span
-    if not isinstance(base, Days):
-        raise Refused("inexpressible", span, "count it from a day of the month")
-    base = replace(base, period=period, marked=True)
-    shift = _count_in_days(node)
+    shift, span = _count_in_days(node), node.span
     pick = base.picks[0]
     if pick.what > DAY:
         raise Refused("inexpressible", span, "count it from a weekday or a day of the month")
     first, last = (pick.nth, pick.nth) if pick.what == DAY else _find_range(pick.nth)
-    days = _make_days(base, first + shift, last + shift, span)
+    days = _make_days(replace(base, period=period, marked=True), first + shift, last + shift, span)
     return days, None if pick.what == DAY else OnlyIf(((pick.what + shift) % _WEEK,), span)

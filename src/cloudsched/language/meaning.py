@@ -116,7 +116,7 @@ def _repeat_counted(group: Group, context: Context) -> None:
             is_of_years = repeat is not None and repeat.unit == Unit.YEAR and period.months
             if group.only_if is not None or not (repeat is None or repeat.unit == Unit.MONTH or is_of_years):
                 raise Refused("contradiction", node.span)
-            days, group.only_if = count_days(replace(node, base=base), period)
+            days, group.only_if = count_days(node, base, period)
             group.days.append(replace(days, period=base.period))
         else:
             continue

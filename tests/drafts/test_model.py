@@ -270,6 +270,15 @@ def test_a_model_makes_no_task_of_a_change(sim: Simulation, server: ModelServer)
     assert len(server.requests) == 1
 
 
+def test_a_model_does_not_settle_which_task_is_meant(sim: Simulation, server: ModelServer) -> None:
+    """If the words may change a task or ask for a new one, that stays a question."""
+    sim.app.create(owner="ada", handler="remind", title="Yoga", payload={"text": "x"}, schedule="every Monday at 9:00")
+    server.say({**GOOD, "title": "Yoga"})
+    drafted = draft(sim, "yoga tomorrow at 9:00", conversation=[{"role": "user", "content": "hello"}])
+    assert len(server.requests) == 1
+    assert (drafted.draft_token, [each.field for each in drafted.questions]) == (None, ["text"])
+
+
 def test_a_past_task_is_an_example(sim: Simulation, server: ModelServer) -> None:
     """The model sees the tasks that the user refers to."""
     sim.app.confirm(draft(sim, "remind me to stretch every weekday at 9:00"), owner="ada")

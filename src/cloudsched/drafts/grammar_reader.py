@@ -68,7 +68,8 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
     questions: tuple[DraftQuestion, ...] = (choice.question,) if choice.question else ()
 
     # A reminder whose time the grammar does not understand, or that names none.
-    wanted = REMIND.fullmatch(filled.rest) if _needs_words(reading) else None
+    is_unread = any(problem.code in UNREAD for problem in reading.problems)
+    wanted = REMIND.fullmatch(filled.rest) if is_unread else None
     if wanted is not None and not any(character.isdigit() for character in text):
         title = wanted["title"] or ""
         if wanted["when"] or may_name_time(title):
@@ -88,7 +89,7 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
 
     if reading.kind == "refusal":
         missing = to_missing_fields(reading)
-        return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not _needs_words(reading))
+        return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not is_unread)
     if reading.kind == "question":
         questions = (ask_schedule(reading, title, delivery, filled, choice.handler), *questions)
     return make_creation(situation, choice, filled, title, reading, questions, delivery)
@@ -148,10 +149,6 @@ def make_creation(  # noqa: PLR0917 - what was found in one text
         questions=questions,
         missing=tuple(missing),
     )
-
-
-def _needs_words(reading: Reading) -> bool:
-    return any(problem.code in UNREAD for problem in reading.problems)
 
 
 def ask_schedule(

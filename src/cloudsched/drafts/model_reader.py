@@ -306,7 +306,8 @@ def _to_creation(situation: Situation, answer: Translation, own: Proposal) -> Pr
     if named is not None and situation.find_handler(named) is None:
         named = None
     choice = choose_handler(situation.handlers, situation.request.text, named, situation.language)
-    questions = [choice.question] if choice.question else []
+    questions = [each for each in own.questions if each.field == "text"]  # whether it changes a task
+    questions += [choice.question] if choice.question else []
     missing = [choice.missing] if choice.missing else []
     filled = Filled({each.name: each.value for each in answer.fields if each.value}, "")
     if choice.handler is not None:

@@ -192,16 +192,19 @@ def load_past_tasks(store: Store, owner: str) -> list[Task]:
     return [task for task in page.items if task.parent is None and not task.handler.startswith("cloudsched.")]
 
 
+_LIVE: Final = {TaskStatus.ACTIVE, TaskStatus.PAUSED}
+
+
 def find_meant(tasks: Sequence[Task], what: str) -> list[Task]:
     """Return the tasks that fit some words best: one if it is clear, several if it is not.
 
     Live tasks come before ended ones. Words such as "it" fit every live task.
     """
     wanted = content_words(what)
-    live = [task for task in tasks if task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}]
+    live, ended = ([task for task in tasks if (task.status in _LIVE) is is_live] for is_live in (True, False))
     if not wanted:
         return live
-    for group in (live, [task for task in tasks if task not in live]):
+    for group in (live, ended):
         scores = {task.id: _score(task, wanted) for task in group}
         best = max(scores.values(), default=0)
         if best > 0:

@@ -31,7 +31,7 @@ from cloudsched.drafts.situation import Situation, ask_which, find_meant, find_n
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.drafts.wishes import Wish, find_wishes, split_wishes
 from cloudsched.language.languages import LANGUAGES
-from cloudsched.language.messages import load_messages, say, tell, translate
+from cloudsched.language.messages import say, tell
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ def ask_new(tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestio
     about = say("is it about one that you have")
     if len(tasks) == 1:
         about = say("is it about {title!r}", title=tasks[0].title)
-    answers = ()
+    answers: tuple[DraftAnswer, ...] = ()
     if reading.schedule is not None:
         text = f'"{title}" {reading.schedule.describe(reading.language)}'
         answers = (DraftAnswer(label=tell(reading.language, "a new task"), description=text, text=text),)
@@ -417,12 +417,11 @@ def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, 
 
 def ask_change(task: Task, reading: Reading, said: str) -> DraftQuestion:
     """Return the question with the possible readings of a task's new schedule."""
-    messages = load_messages(reading.language)
     answers = tuple(
         DraftAnswer(
             label=each.label,
             description=each.description,
-            text=translate(say("make it {schedule}", schedule=each.description), messages) + said,
+            text=tell(reading.language, "make it {schedule}", schedule=each.description) + said,
             context={"taskId": task.id},
         )
         for each in reading.readings

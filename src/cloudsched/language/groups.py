@@ -10,7 +10,6 @@ from cloudsched.language.nodes import (
     Added,
     Clause,
     Clock,
-    Date,
     Days,
     End,
     Except,
@@ -64,6 +63,11 @@ class Group:
     def has_times(self) -> bool:
         """Return whether the group names a time of day."""
         return bool(self.clocks or self.window or self.part or self.grid)
+
+    @property
+    def lacks_time(self) -> bool:
+        """Return whether the group is a part of the day and nothing else: "mornings"."""
+        return self.part is not None and not (self.has_days or self.clocks or self.window or self.grid)
 
     @property
     def is_fine(self) -> bool:
@@ -121,7 +125,8 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
         if group.joined == "beside" and not (group.has_days and group.has_times):
             raise Refused("contradiction", (group.days or group.clocks)[0].span)
     for one, other in pairwise(plan.groups):
-        _share_time_before(one, other)
+        if other.lacks_time and one.part is not None and one.clocks and one.clocks[-1].span < one.part.span:
+            other.clocks = list(one.clocks)  # "at 8 every morning and evening"
     for group in plan.groups:
         is_single = bool(group.days or group.relatives) and not any(days.marked or days.plural for days in group.days)
         if group.part is not None and group.part.is_adverb and is_single:  # "abends" repeats nothing beside a day
@@ -165,7 +170,8 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
     full = group.has_days and group.has_times
     if joined == "also":
         group.joined = joined
-    if joined and full and isinstance(clause, Times | Window | Grid):
+    is_other_day = isinstance(clause, Days | Relative) and (group.days or not group.is_fine)
+    if joined and full and (is_other_day or isinstance(clause, Times | Window | Grid)):
         group = _start_group(plan, joined)
     elif full and group.clocks and isinstance(clause, Times | Days) and not group.repeat and not joined:
         group = _start_group(plan, "beside")
@@ -175,26 +181,24 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
                 group = _start_group(plan, joined)
             _require_unset(group.repeat, clause.span)
             group.repeat = clause
-        case Days() | Date() | Relative():
-            if joined and full and (group.days or not group.is_fine):
-                group = _start_group(plan, joined)
-            if isinstance(clause, Relative):
-                _require_unset(group.relatives and not joined, clause.span)
-                group.relatives.append(clause)
-            elif isinstance(clause, Days):
-                before = group.days[-1] if group.days else None
-                is_of_last = len(group.clocks) > 1 and clause.span > group.clocks[-1].span and len(clause.picks) == 1
-                if group.repeat is None:
-                    clashes = before is not None
-                elif before is not None and (before.on == clause.on or (before.period and clause.period)):
-                    clashes = True
-                else:  # "every day at 9 and at 12 on Sundays"
-                    clashes = group.repeat.unit == Unit.DAY and is_of_last
-                _require_unset(clashes and not joined, clause.span)
-                group.days.append(clause)
+        case Relative():
+            _require_unset(group.relatives and not joined, clause.span)
+            group.relatives.append(clause)
+        case Days():
+            last_day = group.days[-1] if group.days else None
+            is_of_last = len(group.clocks) > 1 and clause.span > group.clocks[-1].span and len(clause.picks) == 1
+            if group.repeat is None:
+                clashes = last_day is not None
+            elif last_day is not None and (last_day.on == clause.on or (last_day.period and clause.period)):
+                clashes = True
+            else:  # "every day at 9 and at 12 on Sundays"
+                clashes = group.repeat.unit == Unit.DAY and is_of_last
+            _require_unset(clashes and not joined, clause.span)
+            group.days.append(clause)
         case Times():
-            if not joined and group.part is not None:
-                _share_times(plan, clause)
+            for before in plan.groups[:-1]:
+                if before.lacks_time and group.part is not None and not joined:
+                    before.clocks = list(clause.clocks)  # "in the morning and in the evening at 8"
             _require_unset((group.clocks and not joined) or group.window or group.grid, clause.span)
             group.clocks += clause.clocks
         case Window():
@@ -224,21 +228,6 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
 def _is_minute(grid: Grid) -> bool:
     """Return whether a grid names minutes of each hour alone, so that a window may limit the hours."""
     return bool(grid.minutes) and not grid.hours and not grid.seconds
-
-
-def _share_times(plan: Plan, clause: Times) -> None:
-    """Give the times to the parts of the day before as well: "in the morning and in the evening at 8"."""
-    for before in plan.groups[:-1]:
-        if before.part is not None and not before.has_days and not (before.clocks or before.window or before.grid):
-            before.clocks = list(clause.clocks)
-
-
-def _share_time_before(before: Group, group: Group) -> None:
-    """Give a part of the day the time before another part: "at 8 every morning and evening"."""
-    if group.part is None or group.has_days or group.clocks or group.window or group.grid:
-        return
-    if before.part is not None and before.clocks and before.clocks[-1].span < before.part.span:
-        group.clocks = list(before.clocks)
 
 
 def _start_group(plan: Plan, joined: str) -> Group:

@@ -209,7 +209,7 @@ def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft])
         return [TimeOfDay(hour, minute, second) for hour in hours for minute in minutes for second in seconds]
     if group.clocks:
         midnight = group.midnight
-        if midnight is not None and any(draft.weekdays and not draft.month_days for draft in drafts):
+        if midnight is not None and any(0 < len(set(draft.weekdays)) < 7 and not draft.month_days for draft in drafts):
             _ask_midnight(midnight, context, drafts)
         elif midnight is not None:
             context.choices.assume("Midnight is the start of the day.")
@@ -222,8 +222,6 @@ def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft])
 
 
 def _ask_midnight(clock: Clock, context: Context, drafts: list[Draft]) -> None:
-    if all(len(set(draft.weekdays)) == 7 for draft in drafts):
-        return
     plain = all(nth == 0 for draft in drafts for nth, _ in draft.weekdays) and not any(d.positions for d in drafts)
     options = [Option("the midnight at the start of the day", False)]
     if plain:

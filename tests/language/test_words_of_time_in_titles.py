@@ -37,6 +37,8 @@ def ask(phrase: str, locale: str) -> Reading:
         ("täglich um 7.45: Tabletten", "de", "06-11 07:45", "Tabletten"),
         ("am 24.12: Geschenke", "de", "12-24 09:00", "Geschenke"),
         ("pay 45€ at noon", "en", "09-15 12:00", "pay 45€"),
+        ("year in review on friday at 6pm", "en", "09-17 18:00", "year in review"),
+        ("Tag der offenen Tür am Montag um 15 Uhr", "de", "06-14 15:00", "Tag der offenen Tür"),
     ],
 )
 def test_a_day_before_a_title_is_when_it_runs(phrase: str, locale: str, first: str, title: str) -> None:
@@ -79,6 +81,8 @@ def test_a_day_before_a_title_is_when_it_runs(phrase: str, locale: str, first: s
         ("tomorrow at 9:15.30 tea", "en"),
         ("now and then call mum", "en"),
         ("call mum now and then", "en"),
+        ("movie night every monday at 10:00", "en"),
+        ("every thursday at 8pm except april 2 christmas shopping", "en"),
         ("Montag bzw. Dienstag um 15 Uhr", "de"),
     ],
 )

@@ -22,7 +22,7 @@ from unicodedata import category
 
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
-from cloudsched.language.lexicon import HARMLESS, NUMBER, PAIR, PLAIN, WORD
+from cloudsched.language.lexicon import HARMLESS, NUMBER, PLAIN, WORD
 from cloudsched.language.nodes import Clause, Phrase, Repeat, Span, Unit
 from cloudsched.language.places import find_place
 from cloudsched.language.result import HINTS
@@ -111,7 +111,9 @@ _KINDS: Final = _compile(
         "part !relday -1:and -2:!part|parts": "bare-part",
         "bare-part": "loose",
         "number|tens !glued -1:oclock": "loose",
-        "number|tens -1:unit 1:unit": "loose",  # "every 2 hours | 5 minutes stretching"
+        "feast leads": "loose",  # "except April 2 | Christmas cards"
+        "part|unit|day-word 1:of 2:plain|own": "leads",  # "night of the museums"
+        "number|tens|a -1:unit 1:unit|unit-short": "loose",  # "every 2 hours | 5 minutes stretching"
         "comma|dash|colon|stop|by": "sign",
         "and|or|until|before|after|past|than|from": "left-open",
         "!unknown|and|or|then": "inner",
@@ -147,6 +149,7 @@ _WORDS: Final = _compile(
         "weak number|tens -1:!rim": 0.45,  # "skip rope 20 minutes"
         "weak -1:number": 0.45,
         "weak unit -1:article -2:plain": 0.45,  # "plan the week"
+        "part -1:plain 1:!and|comma": 0.3,  # "movie night"
         "weak -1:plain": 1.2,  # "ring April about the bill"
         "weak": 2.0,
         "to -1:plain 1:object": 0.08,  # "walk through the park"
@@ -159,6 +162,7 @@ _BEGINNINGS: Final = _compile(
     {
         "condition|after|before|at|by|until|from|between 1:!dash": _NEVER,
         "last:clause glued number|pair|ordinal|clock|date": _NEVER,  # "at 9,30"
+        "last:clause -1:for number|tens 1:unit": _NEVER,  # "every day for 10 days at home"
         "last:clause 1:only": 2.0,  # "every day at 8am | summer only"
         "last:clause and|or": 2.0,  # "at 8am | and in the evening"
         "last:clause function !article": 1.0,
@@ -205,6 +209,9 @@ _WAYS: Final = _compile(
         "all:!timed before:!whole title:event-1": 9.0,
         "all:within all:repeats": 2.0,  # "plan next week every day at 9": what "next week" belongs to is not known
         "before:clause before:!divided rest:within": 2.0,
+        "next:part end:part": 0.45,
+        "next:bare next:days second:days second:repeats": 2.0,  # "Taco | Tuesday every Monday"
+        "before:days before:!divided rest:days next:!mark": 2.0,  # "weekday | alarm | every day"
         "before:clause before:!divided next:part end:part": 2.0,  # "parents evening"
         "before:clause before:!divided|shown all:!timed": 0.3,
         "before:clause before:!divided|shown|says-each|sure all:!timed": 1.4,  # "The 5th wave"
@@ -217,8 +224,6 @@ _WAYS: Final = _compile(
 )
 """What a title costs together with the clauses."""
 
-_INTROS: Final = frozenset({"intro", "remind"})
-_CLOSING: Final = frozenset({"stop", "polite"})
 _OPEN_ENDS: Final = frozenset([*_LOOSE.split("|"), "for", "then", "greeting"])
 """The kinds of words that no title has before clauses in its midst."""
 _WRITTEN_TIME: Final = re.compile(r"([01]?\d|2[0-3])\.[0-5]\d")
@@ -256,8 +261,8 @@ def find_covers(parser: Parser) -> list[Phrase]:
     return list(seen.values())
 
 
-_Start = tuple[int, tuple[Clause, ...], float, bool]
-"""A token at which a title may begin, the clauses before it, their price, and whether words show that one follows."""
+_Start = tuple[int, tuple[Clause, ...], float, set[str]]
+"""A token at which a title may begin, the clauses before it, their price, and "shown" if words show that it does."""
 
 
 class _Covers:
@@ -288,9 +293,9 @@ class _Covers:
     def _find_end(self) -> int:
         """Return the token behind the last one that counts: an intro such as "trag … ein" has a closing word."""
         end = len(self._tokens)
-        while end and not _CLOSING.isdisjoint(self._matches[end - 1]):
+        while end and not {"stop", "polite"}.isdisjoint(self._matches[end - 1]):
             end -= 1
-        is_closed = end and "closer" in self._matches[end - 1] and not _INTROS.isdisjoint(self._matches[0])
+        is_closed = end and "closer" in self._matches[end - 1] and not {"intro", "remind"}.isdisjoint(self._matches[0])
         return end - 1 if is_closed else len(self._tokens)
 
     def _classify(self, at: int) -> set[str]:
@@ -306,7 +311,7 @@ class _Covers:
             kinds.add("letter")
         if "half-known" in here:
             kinds.add(f"event-{here['half-known'].value}")
-        if token.kind == PAIR and _WRITTEN_TIME.fullmatch(token.text):
+        if _WRITTEN_TIME.fullmatch(token.text):
             kinds.add("written")
         if token.kind == WORD and not here:
             word, language = token.text, self._parser.cursor.language
@@ -332,14 +337,16 @@ class _Covers:
 
     def find(self) -> Iterator[Phrase]:
         """Yield all ways."""
-        for start, clauses, extra, is_shown in self._list_starts():
+        for start, clauses, extra, shown in self._list_starts():
             if start == self._end:
                 if clauses:
                     yield Phrase(self._noun, clauses, extra, 0, self._is_asked)
             elif self._parser.allows_title:
-                yield from self._find_titled(start, clauses, extra, is_shown=is_shown)
+                yield from self._find_titled(start, clauses, extra, shown)
 
-    def _find_titled(self, begin: int, before: tuple[Clause, ...], extra: float, *, is_shown: bool) -> Iterator[Phrase]:
+    def _find_titled(
+        self, begin: int, before: tuple[Clause, ...], extra: float, shown: AbstractSet[str]
+    ) -> Iterator[Phrase]:
         c = self._parser.cursor
         c.at = begin
         c.take("article")
@@ -348,13 +355,11 @@ class _Covers:
         if c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after]):
             lead = ()
         spared = sum(self._prices[begin:after]) if lead else 0.0
-        said = _describe_all(before)
-        if is_shown:
-            said.add("shown")
-            if not said.isdisjoint({"timed", "sure"}) and "for" not in self._kinds[begin - 1]:
-                # "remind me on Friday at 5 to | plan Monday": all words behind "to" are the title
-                prices = [each if each == _NEVER else min(each, _SHOWN) for each in self._prices[begin : self._end]]
-                yield from self._make(begin, self._end, before, extra + sum(prices), {"whole"})
+        said = _describe_all(before) | shown
+        if shown and not said.isdisjoint({"timed", "sure"}) and "for" not in self._kinds[begin - 1]:
+            # "remind me on Friday at 5 to | plan Monday": all words behind "to" are the title
+            prices = [each if each == _NEVER else min(each, _SHOWN) for each in self._prices[begin : self._end]]
+            yield from self._make(begin, self._end, before, extra + sum(prices), {"whole"})
         if not self._unite(0, begin).isdisjoint({"each", "adverb"}):
             said.add("says-each")
         price = extra + self._price_beginning(begin, before)
@@ -364,7 +369,7 @@ class _Covers:
                 return
             rest = self._read_rest(end)
             if rest is None:
-                if not (is_shown and before):
+                if not (shown and before):
                     yield from self._find_divided(begin, end, before, price)
                 continue
             whole = price
@@ -389,14 +394,14 @@ class _Covers:
         rest: tuple[Clause, ...] = (),
     ) -> Iterator[Phrase]:
         """Yield the way with this title if it is not too dear."""
-        inner = [at for at in range(begin, end) if "sign" not in self._kinds[at]]
+        inner = self._trim(begin, end)
         if not inner or not clauses:
             return
         words = sum(not each.isdisjoint({"plain", "compound"}) for each in self._kinds[begin:end])
         title = self._unite(begin, end) | ({"single"} if words == 1 else set())
         said = {"title": title, "first": self._kinds[begin], "last": self._kinds[inner[-1]], "end": self._kinds[end]}
         said |= {"before": before, "all": _describe_all(clauses), "rest": _describe_all(rest)}
-        price += sum(_find(_WAYS, said | {"next": _describe_all(rest[:1])}))
+        price += sum(_find(_WAYS, said | {"next": _describe_all(rest[:1]), "second": _describe_all(rest[1:2])}))
         if price <= MOST:
             span = self._tokens[inner[0]].start, self._tokens[inner[-1]].end
             yield Phrase(span, clauses, price, words, self._is_asked)
@@ -423,9 +428,11 @@ class _Covers:
                 said = {"divided", *_describe_all(first)}
                 inner = (*before, *found)
                 whole = price + _DIVIDED + sum(self._prices[at:stop])
-                ends = [self._tokens[by].end for by in range(at, stop) if "sign" not in self._kinds[by]]
                 for way in self._make(begin, end, (*first, *inner, *last), whole, said, inner):
-                    yield replace(way, rest=(self._tokens[at].start, ends[-1]))
+                    yield replace(way, rest=(self._tokens[at].start, self._tokens[self._trim(at, stop)[-1]].end))
+
+    def _trim(self, begin: int, end: int) -> list[int]:
+        return [at for at in range(begin, end) if "sign" not in self._kinds[at]]
 
     def _find_stop(self, begin: int) -> int:
         """Return the token behind the words that may be the rest of a title: none is about time, or a condition."""
@@ -438,18 +445,18 @@ class _Covers:
         """Yield each token at which a title may begin, with the clauses before it and their price."""
         parser, c = self._parser, self._parser.cursor
         at = self._skip_intro()
-        yield at, (), 0.0, False
+        yield at, (), 0.0, set()
         c.at = at
         c.skip("intro", "polite", "comma", "colon", "verb-intro")
         behind = c.at
         if behind > at:
-            yield behind, (), 0.3, True
+            yield behind, (), 0.3, {"shown"}
         extra = 0.0
         for begin, end, before, found in self._walk(behind):
             loose = {"loose", "to"} if self._is_asked else {"loose"}  # "remind me … | to …"
-            cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), None)
-            shorter = None if cut is None else parser.parse_between(begin, cut)
-            if cut is not None and shorter is not None:
+            cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), end)
+            shorter = parser.parse_between(begin, cut) if cut < end else None
+            if shorter is not None:
                 yield from self._start_at(cut, (*before, *shorter), extra)
                 extra += _NO_CUT
             yield from self._start_at(end, (*before, *found), extra)
@@ -476,7 +483,7 @@ class _Covers:
             clauses = (*clauses, *found[0])
 
     def _start_at(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[_Start]:
-        yield min(self._parser.skip_end(at), self._end), clauses, extra, False
+        yield min(self._parser.skip_end(at), self._end), clauses, extra, set()
         c = self._parser.cursor
         c.at = at
         c.skip("comma", "colon", "dash", "polite", "then", "filler", "intro-behind")
@@ -487,7 +494,7 @@ class _Covers:
             return
         self._is_asked = self._is_asked or is_asked or bool(outro and outro.value)
         is_shown = self._is_asked or not self._kinds[c.at - 1].isdisjoint({"colon", "dash"})
-        yield c.at, clauses, extra + (0.0 if is_shown or outro is None else 0.2), is_shown
+        yield c.at, clauses, extra + (0.0 if is_shown or outro is None else 0.2), {"shown"} if is_shown else set()
 
     def _skip_intro(self) -> int:
         c = self._parser.cursor
@@ -514,7 +521,11 @@ class _Covers:
 
     def _price_beginning(self, begin: int, before: Sequence[Clause]) -> float:
         last = _describe_all(before[-1:])
-        said = {**self._around[begin], "last": last, "before": _describe_all(before[:-2])}
+        said = {
+            **self._around[begin],
+            "last": last,
+            "before": _describe_all(before[:-2]),
+        }
         if "times" in last and find_place(self._tokens, begin) is not None:
             last.add("city")
         price = sum(_find(_BEGINNINGS, said))

@@ -19,7 +19,7 @@ from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.nodes import Phrase, Place, Span
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear, refuse_impossible
-from cloudsched.language.typing_errors import find_corrections, is_close, is_sure
+from cloudsched.language.typing_errors import SHORTEST, find_corrections, is_close
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -240,15 +240,11 @@ class _Reader:
                 and found.schedule not in {None, reading.schedule}
                 and (phrase.is_rival or not set(phrase.clauses) <= set(best.clauses))
             ):
-                return phrase, self._ask_which(found, reading)
+                ways = found, reading
+                readings = [Alternative(each.schedule, each.title or "") for each in ways if each.schedule is not None]
+                problem = Problem((0, len(self._text)), "title", QUESTIONS["title"])
+                return phrase, Reading("question", None, found.title, (), tuple(readings), (problem,))
         return best, found
-
-    def _ask_which(self, one: Reading, other: Reading) -> Reading:
-        readings = tuple(
-            Alternative(each.schedule, each.title or "") for each in (one, other) if each.schedule is not None
-        )
-        problem = Problem((0, len(self._text)), "title", QUESTIONS["title"])
-        return Reading("question", None, one.title, (), readings, (problem,))
 
     def _read_now(self, tokens: list[Token]) -> Reading | None:
         """Return the reading of a phrase that says "now", which replaces any schedule."""
@@ -318,7 +314,7 @@ class _Reader:
             if reading.schedule is not None:
                 label = say("{meant}, not {typed}", meant=meant, typed=typed.text)
                 readings.append(Alternative(reading.schedule, label))
-                if phrase is None and all(is_sure(old.text, word) for word, old in slips):
+                if phrase is None and are_close and all(len(old.text) > SHORTEST for _, old in slips):
                     fixes = [say("{typed!r} is read as {meant!r}.", typed=old.text, meant=word) for word, old in slips]
                     sure.append(replace(reading, assumptions=(*fixes, *reading.assumptions)))
         if not readings:
@@ -399,7 +395,7 @@ class _Reader:
 
 
 def _contradicts(reading: Reading) -> bool:
-    return any(each.code == "contradiction" for each in reading.problems)
+    return any(each.code in {"contradiction", "inexpressible"} for each in reading.problems)
 
 
 def _refuse(refused: Refused, text: str) -> Reading:

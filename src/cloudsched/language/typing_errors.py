@@ -11,7 +11,8 @@ from cloudsched.language.lexicon import PLAIN, WORD, Language, Matches, Token
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_SHORTEST = 4
+SHORTEST = 4
+"""The least length of a word that may have an error. Longer ones were not meant as typed."""
 _UNLIKELY = PLAIN | {"half-known", "modifier", "vague", "some", "holiday", "condition", "no-title"}
 """The classes of words that make no schedule, so that no other word was probably meant as one of them."""
 _MOST_WORDS = 4
@@ -25,7 +26,7 @@ def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], langua
         for place, token in enumerate(tokens)
         if token.kind == WORD
         and not matches[place]
-        and len(token.text) >= _SHORTEST
+        and len(token.text) >= SHORTEST
         and not find_languages(token.text, language)
         and (words := find_candidates(token.text, language))
     }
@@ -52,19 +53,14 @@ def is_slip(typed: str, meant: str) -> bool:
     return typed != meant and (is_swapped or typed[1:] in {meant, meant[1:]} or typed == meant[1:])
 
 
-def is_sure(typed: str, meant: str) -> bool:
-    """Return whether a word is too long, and too much like another, to have been meant as typed."""
-    return len(typed) > _SHORTEST and is_close(typed, meant)
-
-
 def is_close(typed: str, meant: str) -> bool:
     """Return whether a word is probably another one with a typing error."""
-    return max(len(typed), len(meant)) > _SHORTEST and typed[0] == meant[0] and typed != f"{meant}s"
+    return max(len(typed), len(meant)) > SHORTEST and typed[0] == meant[0] and typed != f"{meant}s"
 
 
 def is_misspelt(word: str, language: Language) -> bool:
     """Return whether a word outside the lexicon is probably one of it with a typing error."""
-    if len(word) < _SHORTEST or word in language.innocent:
+    if len(word) < SHORTEST or word in language.innocent:
         return False
     return any(is_close(word, meant) for meant in find_candidates(word, language))
 
@@ -75,7 +71,7 @@ def _build_index(code: str) -> dict[str, set[str]]:
     index: dict[str, set[str]] = {}
     for word, entries in LANGUAGES[code].entries.items():
         is_likely = any(kind not in _UNLIKELY for _, kind, _ in entries)
-        if is_likely and len(word) >= _SHORTEST and word.isalpha():
+        if is_likely and len(word) >= SHORTEST and word.isalpha():
             for part in _drop_letters(word):
                 index.setdefault(part, set()).add(word)
     return index

@@ -73,9 +73,11 @@ BEYOND = [
 def test_doors_refuse_what_they_do_not_read(phrases: int) -> None:
     """They raise nothing but what they promise: for a new time, an end, a schedule and its change."""
     random, now = Random(7), NOW.replace(tzinfo=load_tzinfo(ZONE))  # noqa: S311 -- repeatable
-    current = Schedule.parse("0 9 * * 1", timezone=ZONE, now=now)
-    heads = [text.split("|")[0] for kind in ("skip", "relocate", "make", "stop-after") for text in WORDS[kind].values()]
+    cron, counted = (Schedule.parse(text, timezone=ZONE, now=now) for text in ("0 9 * * 1", "FREQ=DAILY;COUNT=9"))
+    kinds = ("skip", "relocate", "make", "stop-after", "add-more")
+    heads = [text.split("|")[0] for kind in kinds for text in WORDS[kind].values()]
     texts = [
+        "also on Saturdays",
         *BEYOND,
         *(f"make it {each}" for each in BEYOND),
         "15 at 8:00",
@@ -88,7 +90,7 @@ def test_doors_refuse_what_they_do_not_read(phrases: int) -> None:
         for _ in range(phrases // 10)
     ]
     for text in texts:
-        for one in (current, Schedule.once(now + DAY, ZONE), None):
+        for one in (cron, counted, Schedule.once(now + DAY, ZONE), None):
             with suppress(InvalidInput):
                 read_schedule(text, now=now, timezone=ZONE, current=one)
         for door in (read_until, partial(read_new_time, occurrence=now + DAY)):

@@ -15,8 +15,8 @@ from cloudsched.language.grammar_numbers import parse_length, parse_number
 from cloudsched.language.groups import Group, build_plan
 from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import Clause, Clock, End, Length, Span, Unit
-from cloudsched.language.phrase_context import HOURS_OF_PART, NOON, Context, TimeOfDay, is_bare
+from cloudsched.language.nodes import Clause, Clock, End, Length, Span, Within
+from cloudsched.language.phrase_context import NOON, Context, TimeOfDay, is_bare
 from cloudsched.language.result import Option, Refused
 from cloudsched.language.single_moves import move_one, names_day
 from cloudsched.language.updates import (
@@ -65,9 +65,8 @@ def find_order(text: str, c: Cursor) -> Order | None:
     """Return the order in a text whose verb, at its head or its end, changes or ends something. None without one."""
     tokens = c.tokens
     c.skip("polite", "intro", "wish", "comma")
-    if c.take("stop-reminding") is not None:
-        return Order("cancel", _slice(text, c.at, len(tokens), tokens), is_task=True)
-    verb, end = _take_verb(c), len(tokens)
+    is_task, end = c.take("stop-reminding") is not None, len(tokens)
+    verb = ("cancel", False) if is_task else _take_verb(c)
     if verb is None:
         begin = c.at
         c.at = end = max(len(tokens) - 1, begin)
@@ -81,8 +80,9 @@ def find_order(text: str, c: Cursor) -> Order | None:
     is_named = c.at > begin or name != "change"  # "update tasks" is work
     noun = c.take("task-noun")
     is_whole = noun is not None and (c.at >= end or c.sees("onto") or not is_plain(c.matches[c.at]))
-    is_task = is_named and (is_whole or (begin < end and "task-noun" in c.matches[end - 1]))
-    return Order(name, _slice(text, begin, end, tokens), is_own, is_task, is_timing)
+    is_task = is_task or (is_named and (is_whole or (begin < end and "task-noun" in c.matches[end - 1])))
+    what = text[tokens[begin].start : tokens[end - 1].end] if begin < end else ""
+    return Order(name, what, is_own, is_task, is_timing)
 
 
 def _take_verb(c: Cursor) -> tuple[str, bool] | None:
@@ -91,10 +91,6 @@ def _take_verb(c: Cursor) -> tuple[str, bool] | None:
         return _VERBS[verb.value], False
     verb = c.take("change-verb")
     return None if verb is None else ("change", verb.value > 1)
-
-
-def _slice(text: str, begin: int, end: int, tokens: Sequence[Token]) -> str:
-    return text[tokens[begin].start : tokens[end - 1].end] if begin < end else ""
 
 
 def find_open_time(
@@ -120,14 +116,7 @@ def find_open_time(
 def find_change(parser: Parser) -> Change | None:
     """Return the change that a phrase asks for. None if the phrase is not a change."""
     c = parser.cursor
-    for rule in (
-        _parse_skip_next,
-        _parse_skip_stretch,
-        _parse_stop_after,
-        _parse_drop_part,
-        parse_shift,
-        _parse_next_week,
-    ):
+    for rule in (_parse_skip_next, _parse_skip_stretch, _parse_stop_after, parse_shift):
         c.at = 0
         c.skip("polite")
         change = rule(c)
@@ -177,20 +166,6 @@ def _parse_stop_after(c: Cursor) -> Change | None:
     return partial(_end_after, count=count)
 
 
-def _parse_drop_part(c: Cursor) -> Change | None:
-    """Parse ``drop the evening one``, ``no more in the morning``."""
-    if c.take("skip", "no-more") is None:
-        return None
-    c.take("in", "at")
-    c.take("article")
-    part = None if c.sees("relday") else c.take("part", "parts")
-    if part is None:
-        return None
-    c.take("one", "that-one")
-    hours = HOURS_OF_PART[part.value]
-    return lambda current, context: take_apart(current, context).drop_times(context, lambda time: time.hour in hours)
-
-
 def parse_shift(c: Cursor) -> Change | None:
     """Parse ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
     direction = c.take("postpone")
@@ -200,17 +175,6 @@ def parse_shift(c: Cursor) -> Change | None:
     by = parse_length(c)
     direction = direction or c.take("shift")
     return None if by is None or direction is None else partial(shift_schedule, by=by, direction=direction.value)
-
-
-def _parse_next_week(c: Cursor) -> Change | None:
-    """Parse ``same time next week``, ``next week instead``."""
-    c.take("make")
-    is_move = c.take("same-time") is not None
-    ahead, unit = c.take("next"), c.take("unit")
-    is_move = c.skip("same-time", "instead", "comma") or is_move
-    if not is_move or ahead is None or ahead.value != 1 or unit is None or unit.value != Unit.WEEK:
-        return None
-    return partial(shift_schedule, by=Length(((Unit.WEEK, 1),)), direction=1)
 
 
 def _skip_next(current: Schedule, context: Context, *, count: int) -> Schedule:
@@ -279,9 +243,7 @@ def _parse_exchange(parser: Parser) -> Change | None:
         if names_day(old_group) or (is_day and (not old_group.days[0].marked or _is_one(old_group, context))):
             return move_one(current, context, old_group, new_group)
         edit = take_apart(current, context)
-        if old_group.clocks and not old_group.has_days:
-            if not new_group.clocks or new_group.has_days:
-                raise Refused("no-update")
+        if old_group.clocks and new_group.clocks and not (old_group.has_days or new_group.has_days):
             _exchange_times(edit, old_group.clocks, new_group.clocks, context)
             return edit.build(context)
         if not old_group.days or old_group.has_times:
@@ -366,11 +328,8 @@ def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], cont
         for clock in new
     ]
     for draft in edit.drafts:
-        if not set(gone) <= set(draft.times):
-            raise Refused(
-                "no-update", hint="it has different times on different days; describe the whole schedule again"
-            )
-        draft.times = sorted({*draft.times} - {*gone} | {*added})
+        if not set(gone).isdisjoint(draft.times):
+            draft.times = sorted({*draft.times} - {*gone} | {*added})
 
 
 def _list_times(clock: Clock) -> list[TimeOfDay]:
@@ -383,7 +342,7 @@ def _list_times(clock: Clock) -> list[TimeOfDay]:
 def _parse_edit(parser: Parser) -> Change | None:
     """Parse the parts to set, add or leave out."""
     c = parser.cursor
-    end = _find_tail(parser, "instead", "also", "polite", "stop", "only")
+    end = _find_tail(parser, "instead", "same-time", "comma", "also", "polite", "stop", "only")
     tail = {kind for matches in parser.matches[end:] for kind in matches}
     for kind in ("same-time", "make", "only", "add-more", "no-more", "skip", ""):
         c.at = 0
@@ -391,10 +350,15 @@ def _parse_edit(parser: Parser) -> Change | None:
         if kind and c.take(kind) is None:
             continue
         read = parser.parse_between(c.at, end, bare=kind in {"make", "only"} or "instead" in tail)
+        if read is None and kind in {"no-more", "skip"}:
+            read = parser.parse_between(c.at, _find_tail(parser, "one", "polite", "stop"))  # "the evening one"
         if read is None or (kind == "only" and any(isinstance(clause, End) for clause in read)):
             continue
         if kind in {"no-more", "skip"}:
             return partial(remove, read=read, single=kind == "skip")
+        period = read[0]
+        if isinstance(period, Within) and (kind == "same-time" or not tail.isdisjoint({"instead", "same-time"})):
+            return partial(shift_schedule, by=Length(((period.unit, period.ahead),)), direction=1)
         adds = kind == "add-more" or "also" in tail
         return partial(change_schedule, read=read, adds=adds, limits=kind == "only")
     return None

@@ -144,17 +144,16 @@ def _is_telling(word: str) -> bool:
 @lru_cache(maxsize=1)
 def _build_index() -> dict[str, frozenset[str]]:
     """Return the languages in which each word means a time or a frequency."""
-    index: dict[str, set[str]] = {}
-    for name, words in _FOREIGN.items():
-        for word in words.split():
-            if _is_telling(word):
-                index.setdefault(word, set()).add(name)
+    index: dict[str, frozenset[str]] = {}
+    named = [(word, name) for name, words in _FOREIGN.items() for word in words.split()]
     for language in LANGUAGES.values():
-        for entries in language.entries.values():
-            for words_of, kind, _ in entries:
-                if len(words_of) == 1 and kind not in HARMLESS and _is_telling(words_of[0]):
-                    index.setdefault(words_of[0], set()).add(language.name)
-    return {word: frozenset(names) for word, names in index.items()}
+        for word, entries in language.entries.items():
+            if any(len(words) == 1 and kind not in HARMLESS for words, kind, _ in entries):
+                named.append((word, language.name))
+    for word, name in named:
+        if _is_telling(word):
+            index[word] = index.get(word, frozenset()) | {name}
+    return index
 
 
 _HOW_OFTEN: Final = re.compile(

@@ -55,6 +55,7 @@ class Context:
         is_titled: The phrase has a title, to which a place may belong.
         stretched: Dates to leave out that were not named one by one. Those without a run need no exception.
         is_yearly: The subject of the phrase happens every year, such as a birthday.
+        keeps_time: A schedule keeps its own time of day if the phrase gives none.
     """
 
     now: datetime
@@ -67,6 +68,7 @@ class Context:
     is_placed: bool = False
     is_titled: bool = False
     is_yearly: bool = False
+    keeps_time: bool = False
     stretched: set[str] = field(default_factory=set)
 
     @property
@@ -96,7 +98,8 @@ class Context:
 
     def assume_default_time(self) -> TimeOfDay:
         """Return the default time of day, and record the assumption."""
-        self.choices.assume(say("No time was given, so it is {time}.", time=self.default))
+        if not self.keeps_time:
+            self.choices.assume(say("No time was given, so it is {time}.", time=self.default))
         self.choices.is_timed = False
         return self.default
 

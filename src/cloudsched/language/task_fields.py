@@ -44,7 +44,8 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
     """
     text, timezone = _find_text(fields)
     locale = require_locale(fields.get("locale"))
-    from cloudsched.language.schedule_text import ScheduleText, read_schedule  # noqa: PLC0415 - only text pays for it
+    from cloudsched.language.languages import is_known  # noqa: PLC0415 - only text pays for the parsers
+    from cloudsched.language.schedule_text import ScheduleText, read_schedule  # noqa: PLC0415 - the same
 
     follows, zone = timezone == OWNER_ZONE, timezone
     if zone is None:
@@ -66,7 +67,7 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
             )
         except InvalidSchedule:
             home = find_owner_locale() if language is None else None
-            if home is None or not _is_known(home):
+            if home is None or not is_known(home):
                 raise
         return read(zone, home)
 
@@ -126,18 +127,14 @@ def _find_text(fields: dict[str, Any]) -> tuple[str | None, str | None]:
     return text, timezone
 
 
-def _is_known(locale: str) -> bool:
-    from cloudsched.language.languages import is_known  # noqa: PLC0415 - only text pays for the parsers
-
-    return is_known(locale)
-
-
 def require_locale(locale: object) -> str | None:
     """Return a locale in whose language schedules are read, or None for none."""
-    if locale is None or (isinstance(locale, str) and _is_known(locale)):
-        return locale
-    from cloudsched.language.languages import LANGUAGES  # noqa: PLC0415 - see above
+    if locale is None:
+        return None
+    from cloudsched.language.languages import LANGUAGES, is_known  # noqa: PLC0415 - only text pays for the parsers
 
+    if isinstance(locale, str) and is_known(locale):
+        return locale
     hint = f"Give one of {', '.join(LANGUAGES)}, with a region if you like: en-US. Leave it out, and the words tell."
     raise InvalidInput("locale", "is no language in which schedules are read", hint)
 

@@ -32,14 +32,14 @@ from cloudsched.language.nodes import (
     Unit,
     Within,
 )
-from cloudsched.language.phrase_context import Context, TimeOfDay
+from cloudsched.language.phrase_context import HOURS_OF_PART, Context, TimeOfDay
 from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules
 from cloudsched.language.result import Refused
 from cloudsched.language.rules import Draft, build_subdaily_rules
 from cloudsched.language.single_moves import list_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from cloudsched.domain.schedules.schedule import Schedule
 
@@ -94,16 +94,6 @@ class Edit:
         if changed.rules == self.current.rules and not any(list_on(self.current, context, day) for day in days):
             context.choices.assume("The schedule does not run then, so nothing changes.")
         return changed
-
-    def drop_times(self, context: Context, is_gone: Callable[[TimeOfDay], bool]) -> Schedule:
-        """Build the schedule without some times of day."""
-        if not any(is_gone(time) for draft in self.drafts for time in draft.times):
-            raise Refused("no-update", hint="it does not run at this time; say at which it should run")
-        for draft in self.drafts:
-            draft.times = [time for time in draft.times if not is_gone(time)]
-            if not draft.times:
-                raise Refused("never")
-        return self.build(context)
 
 
 _POLICIES = ("gap", "fold", "sub_daily", "calendars")
@@ -195,8 +185,21 @@ def remove(current: Schedule, context: Context, read: Sequence[Clause], *, singl
         and isinstance(last, Date | Relative)
     ):
         return edit.leave_out(context, Stretch(first, last))
-    if group.clocks and not group.days and not group.relatives:
-        return edit.drop_times(context, context.resolve_times(group.clocks, None).__contains__)
+    part = None if group.part is None or group.part.today else group.part.part
+    if (group.clocks or part is not None) and not group.days and not group.relatives:
+        own = {time for draft in edit.drafts for time in draft.times}
+        gone = own.intersection(context.resolve_times(group.clocks, part))
+        if part is not None and not group.clocks:
+            gone = {time for time in own if time.hour in HOURS_OF_PART[part]}
+        if not gone:
+            if not group.clocks:
+                raise Refused("no-update", hint="it does not run at this time; say at which it should run")
+            context.choices.assume("The schedule does not run then, so nothing changes.")
+        for draft in edit.drafts:
+            draft.times = [time for time in draft.times if time not in gone]
+            if not draft.times:
+                raise Refused("never")
+        return edit.build(context)
     days = [clause for clause in read if isinstance(clause, Days | Relative)]
     points: list[Point] = [_pick_single(point) if single else point for point in days]
     if group.months is not None and not points:
@@ -323,22 +326,14 @@ def _change_once(local: datetime, plan: Plan, read: Sequence[Clause], context: C
     if adds or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
         raise Refused("no-update")
     group = plan.groups[0]
-    if group.has_days and group.has_times:
-        return build_once(plan, context)
     if group.has_days:
-        context.default = own
-        result = build_once(plan, context)
-        _forget_default(context)
-        return result
+        context.default, context.keeps_time = own, True
+        return build_once(plan, context)
     times = context.resolve_times(group.clocks, group.part.part if group.part else None) if group.clocks else [own]
     names_time = group.has_times or plan.place is not None or context.follows
     if not names_time or len(times) > 1 or (group.has_times and not group.clocks):
         raise Refused("no-update")
     return _build_once_at(make_local_time(local.date(), *times[0]), context)
-
-
-def _forget_default(context: Context) -> None:
-    context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
 
 
 def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: bool) -> None:
@@ -376,9 +371,8 @@ def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds
 
 def _build_new_days(edit: Edit, group: Group, plan: Plan, context: Context) -> list[Draft]:
     old, repeat = edit.drafts[0], group.repeat
+    context.keeps_time = True
     drafts = build_rules(replace(group, days=[replace(days, marked=True) for days in group.days]), plan, context)
-    if not group.has_times:
-        _forget_default(context)
     names_days = group.days or any(draft.weekdays or draft.month_days for draft in drafts)
     if repeat is not None and repeat.unit > Unit.DAY and not names_days:
         freq, interval = drafts[0].freq, drafts[0].interval

@@ -15,7 +15,7 @@ from cloudsched.language.grammar_numbers import parse_length, parse_number
 from cloudsched.language.groups import Group, build_plan
 from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import Clause, Clock, End, Length, Span, Within
+from cloudsched.language.nodes import Clause, Clock, Length, Span, Within
 from cloudsched.language.phrase_context import NOON, Context, TimeOfDay, is_bare
 from cloudsched.language.result import Option, Refused
 from cloudsched.language.single_moves import move_one, names_day
@@ -220,8 +220,14 @@ def _parse_move_next(parser: Parser) -> Change | None:
         return None
 
     def move(current: Schedule, context: Context) -> Schedule:
-        if current.is_single_time or (may_repeat and not (_has_days(current, context) and _is_one(group, context))):
+        if current.is_single_time:
             return change_schedule(current, context, read)
+        if may_repeat:
+            drafts = take_apart(current, context).drafts
+            is_daily = any(draft.freq == "DAILY" for draft in drafts)
+            has_days = is_daily or len({day for draft in drafts for day in draft.weekdays}) > 1
+            if not (has_days and _is_one(group, context)):  # a single new day hardly replaces several
+                return change_schedule(current, context, read)
         return move_one(current, context, None, group, is_once=is_once)
 
     return move
@@ -266,12 +272,6 @@ def _parse_exchange(parser: Parser) -> Change | None:
         return edit.build(context)
 
     return exchange
-
-
-def _has_days(current: Schedule, context: Context) -> bool:
-    """Return whether a schedule runs on several days of a week, so that a single new one hardly replaces them."""
-    drafts = take_apart(current, context).drafts
-    return any(draft.freq == "DAILY" for draft in drafts) or len({day for each in drafts for day in each.weekdays}) > 1
 
 
 def _is_one(group: Group, context: Context) -> bool:
@@ -352,7 +352,7 @@ def _parse_edit(parser: Parser) -> Change | None:
         read = parser.parse_between(c.at, end, bare=kind in {"make", "only"} or "instead" in tail)
         if read is None and kind in {"no-more", "skip"}:
             read = parser.parse_between(c.at, _find_tail(parser, "one", "polite", "stop"))  # "the evening one"
-        if read is None or (kind == "only" and any(isinstance(clause, End) for clause in read)):
+        if read is None:
             continue
         if kind in {"no-more", "skip"}:
             return partial(remove, read=read, single=kind == "skip")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -80,6 +81,9 @@ def _load_zones() -> dict[str, tuple[tuple[str, ...], bool]]:
         if area and len(key) > 3 and not area.startswith(_NO_AREAS):
             result.setdefault(key, ((name,), True))
         result.setdefault(name.lower(), ((name,), True))
+    for hours in range(-12, 15):
+        offset = (f"Etc/GMT{-hours:+}" if hours else "UTC",), False
+        result[f"utc{hours:+}"] = result[f"gmt{hours:+}"] = offset
     for zone, names in _NAMES.items():
         for name in names.split("|"):
             key = name.lower()
@@ -98,8 +102,8 @@ def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, 
     """
     token = tokens[at]
     if token.kind == PATH:
-        named = _load_zones().get(token.text.lower())
-        return (named[0], at + 1, False) if named is not None else _parse_offset(token.text.upper(), at)
+        named = _load_zones().get(re.sub(r"([+-])0?(\d+)(:00)?\Z", r"\1\2", token.text.lower()))
+        return None if named is None else (named[0], at + 1, False)
     if token.kind != WORD:
         return None
     if token.text in {"utc", "gmt"} and at + 2 < len(tokens) and tokens[at + 1].text in {"+", "-"}:
@@ -120,16 +124,6 @@ def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, 
         elif best is None and key != "meter" and key.endswith("er") and (key := key.removesuffix("er")) in known:
             best = known[key][0], end, True  # German: "Londoner Zeit"
     return best
-
-
-def _parse_offset(text: str, at: int) -> tuple[tuple[str, ...], int, bool] | None:
-    """Return the zone of a fixed offset of whole hours, such as UTC+2."""
-    if text[:3] not in {"UTC", "GMT"}:
-        return None
-    hours, _, minutes = text[3:].partition(":")
-    if int(minutes or 0) or not -12 <= int(hours) <= 14:
-        return None
-    return ((f"Etc/GMT{-int(hours):+}" if int(hours) else "UTC"),), at + 1, False
 
 
 COUNTRIES = {

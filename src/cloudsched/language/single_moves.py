@@ -13,7 +13,7 @@ from cloudsched.language.result import Option, Refused
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.groups import Group
-    from cloudsched.language.nodes import Point, Span
+    from cloudsched.language.nodes import Point
     from cloudsched.language.phrase_context import Context
 
 _NEAR = 1
@@ -36,7 +36,7 @@ def move_one(current: Schedule, context: Context, old: Group | None, new: Group,
     anchored = current.anchor(context.now)
     at = _find_next(anchored, context, new, is_once=is_once) if old is None else _find_one(anchored, context, old)
     local = context.to_local(at)
-    if new.repeat is not None or new.months is not None or new.window is not None or new.part is not None:
+    if new.repeat or new.months or new.window or new.part:
         raise Refused("no-update", hint="say to which day and time it should move")
 
     day = _find_new_day(new, context, local.date())
@@ -62,7 +62,7 @@ def _find_next(anchored: Schedule, context: Context, new: Group, *, is_once: boo
     if is_once:
         return own[0]
     options = tuple(Option(say("the one on {day}", day=say_day(each)), each) for each in (*following, *own))
-    return context.choices.pick("this-or-next", _find_span(new), options)
+    return context.choices.pick("this-or-next", _list_points(new)[0].span, options)
 
 
 def _find_one(anchored: Schedule, context: Context, old: Group) -> datetime:
@@ -75,16 +75,12 @@ def _find_one(anchored: Schedule, context: Context, old: Group) -> datetime:
         template = "it runs not on {day:%Y-%m-%d}; say which one should move"
         if own:
             template = "it runs several times on {day:%Y-%m-%d}; say which one should move"
-        raise Refused("no-update", _find_span(old), say(template, day=day))
+        raise Refused("no-update", points[0].span, say(template, day=day))
     return own[0]
 
 
 def _list_points(group: Group) -> list[Point]:
     return [*group.relatives, *(each.dates[0] if each.dates else each for each in group.days)]
-
-
-def _find_span(group: Group) -> Span:
-    return group.relatives[0].span if group.relatives else group.days[0].span
 
 
 def list_on(anchored: Schedule, context: Context, day: date) -> list[datetime]:

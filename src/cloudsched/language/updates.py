@@ -75,8 +75,11 @@ class Edit:
             if plan.start.point is not None:
                 bounds.start = find_first_day(plan.start.point, context, context.today)
         elif self.dtstart.isoformat() != BEGINNING and not self.restarts:
-            first = min((time for draft in self.drafts for time in draft.times), default=self.dtstart.timetuple()[3:6])
-            bounds.dtstart = make_local_time(self.dtstart.date(), *first).isoformat()
+            begin, times = self.dtstart, [time for draft in self.drafts for time in draft.times]
+            if plan.ends and plan.ends[0].point is None and (following := self.current.next_after(context.now)):
+                begin = context.to_local(following)  # "10 times" counts from now
+                times = [] if begin.timetuple()[3:6] in times else times
+            bounds.dtstart = (make_local_time(begin.date(), *min(times)) if times else begin).isoformat()
         if not plan.ends:
             bounds.count = self.count
             if self.until is not None:

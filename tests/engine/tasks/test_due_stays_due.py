@@ -70,6 +70,7 @@ def test_what_is_due_stays_due_in_words(change: Callable[[App, str], None], word
         ("also on Mondays", [1, 15, 25, 29, 8, 12]),
         ("on Fridays and Saturdays", [1, 15, 16, 29, 30, 12, 13]),
         ("every 2 weeks on Friday at 12:00 until May", [1, 15, 29, 12]),
+        ("2 times", [1, 15, 29]),
         ("on Wednesdays", [1, 27, 10]),
         ("nur donnerstags", [1, 28, 11]),
     ],

@@ -305,6 +305,24 @@ def test_regularly_is_not_daily(phrase: str, locale: str) -> None:
 
 
 @try_each(
+    "phrase, meaning",
+    [
+        ("twice a day", "every day at 09:00 and 18:00"),
+        ("in June at 10", "every Friday in June at 10:00"),
+        ("only until June", "every Friday at 17:00, until 2027-05-31"),
+        ("same time on Mondays", "every Monday at 17:00"),
+        ("drop the evening one", "it does not run at this time"),
+    ],
+)
+def test_a_change_drops_nothing_that_it_says(phrase: str, meaning: str) -> None:
+    """Not the times, the months, the end, or what it is about: what cannot be done is refused."""
+    before = ask("every Friday at 15:00" if "evening" in phrase else "every Friday at 17:00").schedule
+    reading = read(phrase, now=NOW_AWARE, timezone=ZONE, current=before)
+    schedules = [each.schedule for each in reading.readings] or [reading.schedule]
+    assert meaning in reading.explain() or [each.describe().startswith(meaning) for each in schedules if each] == [True]
+
+
+@try_each(
     "current, phrase, locale, times",
     [
         ("17:00", "at 9:30 instead of 17:00", "en", ["09:30"]),

@@ -70,9 +70,9 @@ class Edit:
     def build(self, context: Context, plan: Plan = _NOTHING) -> Schedule:
         """Build the edited schedule."""
         bounds = Bounds(max(self.dtstart.date(), context.today), has_start=self.dtstart > context.local)
-        if plan.start is not None:
+        if plan.start:
             bounds.start, bounds.has_start = context.today, True
-            if plan.start.point is not None:
+            if plan.start.point:
                 bounds.start = find_first_day(plan.start.point, context, context.today)
         elif self.dtstart.isoformat() != BEGINNING and not self.restarts:
             begin, times = self.dtstart, [time for draft in self.drafts for time in draft.times]
@@ -205,7 +205,7 @@ def remove(current: Schedule, context: Context, read: Sequence[Clause], *, singl
         return edit.build(context)
     days = [clause for clause in read if isinstance(clause, Days | Relative)]
     points: list[Point] = [_pick_single(point) if single else point for point in days]
-    if group.months is not None and not points:
+    if group.months and not points:
         points = [group.months]
     if not points or len(plan.groups) > 1 or group.has_times or group.repeat or plan.ends or plan.start:
         raise Refused("no-update")
@@ -266,9 +266,9 @@ def change_schedule(
         built = build_schedule(read, context)
         if not built.rules or not current.rules:
             return built
-        kept = {"dtstart": current.dtstart} if plan.start is None and _goes_on(current, built, context) else {}
+        kept = {"dtstart": current.dtstart} if not plan.start and _goes_on(current, built, context) else {}
         return _keep_policies(built, current, plan, context, **kept)
-    if plan.within is not None:
+    if plan.within:
         raise Refused("too-vague", plan.within.span, "say on which day, and at what time")
     local = None if current.at is None else context.to_local(current.at)
     resolve_zone(plan, context)
@@ -281,7 +281,7 @@ def change_schedule(
     group = plan.groups[0]
     if group.relatives and not group.has_times:
         raise Refused("too-vague", group.relatives[0].span, "say at what time it should run once")
-    if group.relatives or plan.year is not None or (plan.marks - {"skip-back", "skip-forward", "skip-omit", FOLLOWING}):
+    if group.relatives or plan.year or (plan.marks - {"skip-back", "skip-forward", "skip-omit", FOLLOWING}):
         raise Refused("no-update", group.relatives[0].span if group.relatives else None)
     if plan.exceptions:
         edit.exdates += apply_exceptions(edit.drafts, plan.exceptions, context, context.today)
@@ -342,14 +342,14 @@ def _change_once(local: datetime, plan: Plan, read: Sequence[Clause], context: C
 def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: bool) -> None:
     fine = any(not draft.times for draft in edit.drafts)
     for draft in edit.drafts:
-        if group.week_start is not None:
+        if group.week_start:
             draft.week_start = group.week_start.weekday
-        if group.months is not None and not group.has_days:
+        if group.months and not group.has_days:
             draft.months = list(group.months.months)
     if group.has_times and not group.has_days:
-        if group.part is not None and not group.clocks and not adds:
+        if group.part and not group.clocks and not adds:
             raise Refused("too-vague", group.part.span, "say at what time of day it should run")
-        if group.window is not None or group.grid is not None or fine:
+        if group.window or group.grid or fine:
             raise Refused("no-update", hint="describe the whole schedule again")
         named = build_rules(group, plan, context, times_only=True)[0].times
         for draft in edit.drafts:
@@ -360,7 +360,7 @@ def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds
         edit.drafts, edit.restarts = build_rules(group, plan, context), True
         return
     if fine or _is_fine(group):
-        if adds or group.repeat is not None or group.has_times or len(edit.drafts) > 1:
+        if adds or group.repeat or group.has_times or len(edit.drafts) > 1:
             raise Refused("no-update")
         only = build_subdaily_rules(group, Repeat(1, Unit.HOUR))[0]
         edit.drafts[0].weekdays, edit.drafts[0].month_days = only.weekdays, only.month_days
@@ -377,19 +377,18 @@ def _build_new_days(edit: Edit, group: Group, plan: Plan, context: Context) -> l
     context.keeps_time = True
     drafts = build_rules(replace(group, days=[replace(days, marked=True) for days in group.days]), plan, context)
     names_days = group.days or any(draft.weekdays or draft.month_days for draft in drafts)
-    if repeat is not None and repeat.unit > Unit.DAY and not names_days:
+    if repeat and repeat.unit > Unit.DAY and not names_days:
         freq, interval = drafts[0].freq, drafts[0].interval
         if any(draft.freq != freq or draft.interval == interval for draft in edit.drafts):
             raise Refused("no-update", repeat.span, "say on which days it should run")
         return [replace(draft, interval=interval) for draft in edit.drafts]
     if not group.has_times and any(draft.times != old.times for draft in edit.drafts):
         raise Refused("no-update", hint="it has different times on different days; describe the whole schedule again")
-    is_alike = all((one.freq, one.interval, one.months) == (old.freq, old.interval, old.months) for one in edit.drafts)
     for draft in drafts:
         draft.week_start = old.week_start
-        if not group.has_times:
+        if not group.has_times and len(draft.times) in {1, len(old.times)}:  # "twice a day" has its own
             draft.times = list(old.times)
-        if repeat is None and is_alike and draft.freq == old.freq and draft.interval == 1:
+        if not repeat and len(edit.drafts) == 1 and draft.freq == old.freq and draft.interval == 1:
             draft.interval = old.interval  # what the change does not name, such as the interval and the months
             draft.months = draft.months or (list(old.months) if draft.freq != "YEARLY" else [])
     return drafts

@@ -14,7 +14,6 @@ from dataclasses import replace
 from cloudsched.language import grammar_clauses as clauses
 from cloudsched.language import grammar_clocks as clocks
 from cloudsched.language import grammar_points as points
-from cloudsched.language.grammar_numbers import parse_list
 from cloudsched.language.grammar_points import parse_shifted
 from cloudsched.language.lexicon import (
     Cursor,
@@ -39,18 +38,12 @@ from cloudsched.language.nodes import (
     WeekStart,
 )
 from cloudsched.language.result import Refused
-from cloudsched.language.rows import RULES, Rule
+from cloudsched.language.rows import Rule
 
 _SURE_DAYS = 28
 """The number of days that every month has."""
 
 _BUSINESS = "[each] [on|for] [article] [edge=@ordinal] business [&on-or included=@at] side=on-or|before|after"
-
-RULES.update(
-    ids=lambda c: (
-        tuple(parse_list(c, lambda c: c.tokens[c.at - 1].text if c.take("quote") else None, "and", "comma")) or None
-    ),
-)
 
 parse_named_calendars = Rule(
     "named_calendars",  # by their ids, in quotes: moved to before days of "closed"

@@ -8,11 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_clocks import parse_clock
-from cloudsched.language.grammar_days import SETS, parse_dates, parse_days, parse_months, parse_period
+from cloudsched.language.grammar_days import SETS, parse_dates, parse_days, parse_months
 from cloudsched.language.grammar_numbers import (
     EVERY_OTHER,
     MONTHS,
-    MOST_ITEMS,
     WEEKDAYS,
     list_around,
     parse_length,
@@ -20,8 +19,8 @@ from cloudsched.language.grammar_numbers import (
     parse_number,
     parse_ordinal,
 )
-from cloudsched.language.grammar_points import parse_edge_noun, parse_point, parse_within
-from cloudsched.language.lexicon import CLOCK, NUMBER, QUOTE, Match
+from cloudsched.language.grammar_points import parse_edge_noun
+from cloudsched.language.lexicon import CLOCK, NUMBER, Match
 from cloudsched.language.nodes import (
     ANY,
     DAY,
@@ -50,7 +49,6 @@ from cloudsched.language.nodes import (
     Start,
     Stretch,
     Unit,
-    Within,
     Year,
 )
 from cloudsched.language.places import COUNTRIES, NO_CITIES, REGIONS, WORDS_TOO, find_place
@@ -61,8 +59,6 @@ if TYPE_CHECKING:
     from cloudsched.language.lexicon import Cursor
 
 _SETS = ("dayset", "daysets")
-_LONGEST_COUNTRY = 4
-"""The most words of the name of a country, marks included."""
 
 
 def parse_each(c: Cursor) -> list[Clause] | None:
@@ -381,105 +377,8 @@ parse_counted_days = Rule(
 )
 
 
-def parse_except(c: Cursor) -> list[Clause] | None:
-    """Parse ``except Fridays``, ``but not in July and August``, ``except on 6 March and Christmas``."""
-    start = c.at
-    c.skip("comma", "open")
-    if c.take("except") is None:
-        return None
-    points: list[Point | Stretch | Within] = []
-    calendars: tuple[str, ...] = ()
-    while len(points) < MOST_ITEMS:
-        before = c.at
-        if points or calendars:
-            if not c.skip("comma", "and", "or"):
-                break
-            c.take("except")
-        stretch = c.attempt(RULES["day_range"]) or parse_stretch(c)
-        if stretch is not None:
-            points.append(stretch)
-            continue
-        c.take("on", "for", "in", "start")
-        named = parse_ids(c, "days-of") or c.attempt(lambda c: _take_holidays(c, start))
-        if named is not None:
-            calendars += named
-            continue
-        result = c.attempt(_parse_excepted)
-        if result is None:
-            c.at = before
-            break
-        points += result
-    if not points and not calendars:
-        return None
-    c.take("close")
-    span = c.span(start)
-    return [Except(tuple(points), span), *([NamedCalendars(calendars, span=span)] if calendars else [])]
-
-
-def parse_stretch(c: Cursor) -> Stretch | Within | None:
-    """Parse ``from April 1 to April 10``, ``between Christmas and New Year``, ``next week``."""
-    return c.attempt(parse_within) or c.attempt(_parse_from_to)
-
-
-def _parse_from_to(c: Cursor) -> Stretch | None:
-    start = c.at
-    if c.take("from", "between", "start") is None:
-        return None
-    first = _parse_stretch_end(c)
-    if first is None or c.take("to", "until", "and", "dash") is None:
-        return None
-    last = _parse_stretch_end(c)
-    if last is None:
-        return None
-    return Stretch(first, last, c.span(start))
-
-
-def _parse_stretch_end(c: Cursor) -> Date | Relative | None:
-    named = c.attempt(parse_dates)
-    if named is not None:
-        return named[0] if len(named) == 1 else None
-    point = parse_point(c)
-    return point if isinstance(point, Date | Relative) else None
-
-
-def parse_ids(c: Cursor, lead: str) -> tuple[str, ...]:
-    """Parse ``days of "closed" and "weekends"``: calendars by their ids, in quotes, behind words of a class."""
-    return tuple(parse_list(c, _take_id, "and", "comma")) if c.take(lead) is not None else ()
-
-
-def _take_id(c: Cursor) -> str | None:
-    token = c.token
-    if token is None or token.kind != QUOTE:
-        return None
-    c.at += 1
-    return token.text
-
-
-def _take_holidays(c: Cursor, start: int) -> tuple[str, ...] | None:
-    """Consume ``public holidays``, ``Bavarian and US holidays`` or ``holidays in Bavaria``, and return whose they are.
-
-    A calendar has all of a country's, so a single movable one is refused.
-    """
-    named = _parse_countries(c)
-    c.skip("dash")
-    found = c.take("holiday")
-    if found is None:
-        return None
-    if found.value != 1:
-        raise Refused("holidays", c.span(start), "give its date, for example: except 2026-11-26")
-    return tuple(named or c.attempt(_parse_countries_behind) or ("",))
-
-
-def _parse_countries_behind(c: Cursor) -> list[str] | None:
-    if c.take("in", "of") is None:
-        return None
-    named = _parse_countries(c)
-    return None if c.sees("zone-time") else named  # "in UK time" is no place
-
-
-def _parse_countries(c: Cursor) -> list[str]:
-    c.take("article")
-    return parse_list(c, _take_country, "and", "or", "comma", leads=("in", "article"))
+_LONGEST_COUNTRY = 4
+"""The most words of the name of a country, marks included."""
 
 
 def _take_country(c: Cursor) -> str | None:
@@ -492,66 +391,76 @@ def _take_country(c: Cursor) -> str | None:
     return None
 
 
-def _parse_excepted(c: Cursor) -> list[Point] | None:
-    start = c.at
-    c.take("article")
-    nth = parse_ordinal(c)
-    if nth is not None and c.take("that-one") is not None:
-        period = parse_period(c, nth=True, each=False)
-        if period is not None and (period.unit != Unit.MONTH or period.ahead is not None or period.interval > 1):
-            raise Refused("inexpressible", c.span(start))
-        return [Days((Pick(nth, ANY),), period or Period(), marked=True, span=c.span(start))]
-    c.at = start
-    c.take("article")
-    named = parse_months(c)
-    if named and not c.sees("number", "ordinal", "tens", "day-number"):
-        return [Months(named, span=c.span(start))]
-    c.at = start
-    single = parse_point(c)
-    if (
-        single is not None
-        and not isinstance(single, Days)
-        and not (isinstance(single, Relative) and single.kind == "weekday" and single.ahead is None)
-    ):
-        if not isinstance(single, Date | Relative):
-            return None
-        return [_parse_excepted_time(c, single)] if isinstance(single, Date) else [single]
-    c.at = start
-    repeated = c.take("each") is not None
-    result = parse_days(c, each=repeated)
-    if result is None:
-        return None
-    if result.dates:
-        return [*result.dates]
-    return [result]
+def _leave_out(found: list[list[Point] | tuple[str, ...]]) -> list[Clause]:
+    """Return the clauses of days, which are lists, and of names of calendars, which are tuples."""
+    names = tuple(name for each in found if isinstance(each, tuple) for name in each)
+    points = tuple(point for each in found if isinstance(each, list) for point in each)
+    return [Except(points), *([NamedCalendars(names)] if names else [])]
 
 
-def _parse_excepted_time(c: Cursor, date: Date) -> Date:
-    """Parse the time at which a single occurrence is left out: "except 2027-03-01 at 09:00"."""
-    start = c.at
-    if date.year is not None and c.take("at") is not None:
-        at = parse_clock(c, bare=False)
-        if at is not None:
-            return replace(date, clock=at)
-    c.at = start
-    return date
+def _leave_out_ordinal(nth: int, period: Period | None) -> list[Point]:
+    if period is not None and (period.unit != Unit.MONTH or period.ahead is not None or period.interval > 1):
+        raise Refused("inexpressible")
+    return [Days((Pick(nth, ANY),), period or Period(), marked=True)]
 
 
-def parse_added(c: Cursor) -> list[Clause] | None:
-    """Parse ``extra on 2027-03-01 at 09:00 and 2027-04-01 at 10:00``: single dates, with their year and time."""
-    start = c.at
-    if c.take("added") is None:
-        return None
-    dates = parse_list(c, _parse_added_date, "comma", "and", leads=("added",))
-    return [Added(tuple(dates), c.span(start))] if dates else None
+def _leave_out_day(point: Date | Relative) -> list[Point] | None:
+    is_any = isinstance(point, Relative) and point.kind == "weekday" and point.ahead is None
+    return None if is_any else [point]
 
 
-def _parse_added_date(c: Cursor) -> Date | None:
-    found = c.attempt(parse_point)
-    one = _parse_excepted_time(c, found) if isinstance(found, Date) else None
-    return None if one is None or one.clock is None else one
-
-
+parse_stretch = Rule(
+    "stretch",  # from April 1 to April 10, between Christmas and New Year, next week
+    ("within=@within", lambda within: within),
+    ("from|between|start first=@stretch_end to|until|and|dash last=@stretch_end", Stretch),
+)
+Rule(
+    "stretch_end",
+    ("dates=@dates", lambda dates: dates[0] if len(dates) == 1 else None),
+    ("!@dates point=@single_day", lambda point: point),
+)
+Rule("dated", ("date=@point", lambda date: date if isinstance(date, Date) and date.year is not None else None))
+Rule("occurrence", ("date=@dated at clock=@clock", lambda date, clock: replace(date, clock=clock)))
+Rule(
+    "left_out",
+    ("point=@day_range|@stretch", lambda point: [point]),
+    ("[on|for|in|start] days-of ids=@ids", lambda ids: ids),
+    (
+        (
+            "[on|for|in|start] [article] [named=@countries] [dash] holiday:1 "
+            "[in|of [article] behind=@countries !zone-time]"
+        ),
+        lambda named, behind: tuple(named or behind or ("",)),
+    ),
+    ("[on|for|in|start] points=@points", lambda points: points),
+)
+Rule(
+    "points",
+    ("[article] nth=@ordinal that-one [period=@period]", _leave_out_ordinal),
+    ("[article] months=@months !number|ordinal|tens|day-number", lambda months: [Months(months)]),
+    ("date=@occurrence", lambda date: [date]),
+    ("point=@single_day", _leave_out_day),
+    ("days=@repeated_days|@days", lambda days: [*days.dates] or [days]),
+)
+Rule("repeated_days", ("each days=@each_days", lambda days: days))
+parse_except = Rule(
+    "except",  # except Fridays, but not in July and August, except on 6 March and Christmas
+    (
+        (
+            "[comma|open] [comma|open] except [@exceptions comma|and|or] [and] [on|for|in|start] [article] "
+            "[@countries] [dash] holiday:2"
+        ),
+        partial(Refused, "holidays", None, "give its date, for example: except 2026-11-26"),
+    ),
+    (
+        "[comma|open] [comma|open] except found=@exceptions [close]",
+        _leave_out,
+    ),
+)
+parse_added = Rule(
+    "added",  # extra on 2027-03-01 at 09:00 and 2027-04-01 at 10:00: single dates, with their year and time
+    ("added dates=@occurrences", lambda dates: Added(tuple(dates))),
+)
 parse_only_if = Rule(
     "only_if",  # if it is a Monday or a Friday
     ("if-day [article] days=@any_weekdays [if-day-end]", lambda days: OnlyIf(tuple(dict.fromkeys(days)))),
@@ -620,5 +529,14 @@ RULES.update(
     bare_clock=lambda c: parse_clock(c, bare=True),
     clock=lambda c: parse_clock(c, bare=False),
     dates=parse_dates,
+    each_days=lambda c: parse_days(c, each=True),
+    countries=lambda c: parse_list(c, _take_country, "and", "or", "comma", leads=("in", "article")) or None,
+    ids=lambda c: (
+        tuple(parse_list(c, lambda c: c.tokens[c.at - 1].text if c.take("quote") else None, "and", "comma")) or None
+    ),
+    exceptions=lambda c: (
+        parse_list(c, RULES["left_out"], "comma", "and", "or", is_joined=True, leads=("except",)) or None
+    ),
+    occurrences=lambda c: parse_list(c, RULES["occurrence"], "comma", "and", leads=("added",)) or None,
     any_weekdays=lambda c: parse_list(c, RULES["weekday"], "comma", "or", leads=("article",)) or None,
 )

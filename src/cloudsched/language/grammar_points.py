@@ -40,6 +40,7 @@ _ANY_WEEKDAY = "[each] [on|for] [article] [nth=@ordinal|@number] weekday=weekday
 _IN_SERIES = frozenset({"for", "each", "number", "the-next", "twice", "times"})
 
 RULES.update(
+    at=lambda c: c.at,
     is_in_series=lambda c: (c.at and not _IN_SERIES.isdisjoint(c.matches[c.at - 1])) or None,
     is_oclock=lambda c: "oclock" in c.matches[c.at - 1] or None,
     is_plain=lambda c: (not c.ended and is_plain(c.matches[c.at])) or None,

@@ -119,6 +119,8 @@ CHANGES = [
     (YOGA, "yoga every Tuesday at 19:00", "06-15 19:00, 06-22 19:00"),
     (YOGA, "every Tuesday yoga at 19:00", "06-15 19:00, 06-22 19:00"),
     (YOGA, "the yoga takes place on Tuesdays", "06-15 18:00, 06-22 18:00"),
+    (YOGA, "yoga starts at 19:00", "06-14 19:00, 06-16 19:00"),
+    (("Morning run", "every Sunday at 7:00"), "morning run every Saturday", "06-12 07:00, 06-19 07:00"),
     (YOGA, "yoga until July", "06-14 18:00, 06-16 18:00"),
     (YOGA, "Yoga soll alle zwei Wochen sein", "06-14 18:00, 06-16 18:00, 06-28 18:00"),
     (YOGA, "Yoga ist jetzt dienstags", "06-15 18:00, 06-22 18:00"),
@@ -242,12 +244,13 @@ def test_it_is_asked_whether_a_task_is_meant(sim: Simulation, titles: list[str],
         "remind me to yoga with Ben every Friday at 9:00",
         "pilates every Tuesday at 19:00",
         "call the gym every Friday at 9:00",
+        "stretch every morning at 9:00",
     ],
     sim=open_sim,
 )
 def test_another_title_is_a_new_task(sim: Simulation, text: str) -> None:
     """Nothing is asked about it."""
-    for title in ("Yoga", "Call mum"):
+    for title in ("Yoga", "Call mum", "Morning"):
         store(sim, title)
     drafted = draft(sim, text, None)[0]
     assert (drafted.decision, drafted.draft_token is None) == ("CREATION", False)

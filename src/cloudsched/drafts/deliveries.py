@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.language.english import ENGLISH
-from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.languages import LANGUAGES, guess_language
 from cloudsched.language.lexicon import Cursor, classify, tokenise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cloudsched.language.lexicon import Matches, Token
+    from cloudsched.language.lexicon import Language, Matches, Token
     from cloudsched.language.nodes import Span
 
 CHANNELS: Final = dict(enumerate(USERS_CHANNELS, start=1))
@@ -55,6 +55,13 @@ def take_delivery(text: str) -> DeliveryPhrase:
 def find_deliveries(text: str) -> list[Span]:
     """Return the places where a text names ways of delivery."""
     return [place for place, _ in _find(text)]
+
+
+def list_languages(text: str) -> list[Language]:
+    """Return the languages that are read, that of a text first."""
+    every = list(LANGUAGES.values())
+    guessed = guess_language(tokenise(text, every[0]), every)
+    return sorted(every, key=lambda each: each is not guessed)
 
 
 def read_requests(text: str) -> Iterator[Cursor]:

@@ -11,9 +11,10 @@ from enum import IntEnum
 from itertools import groupby, pairwise, product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cloudsched.drafts.deliveries import list_languages
 from cloudsched.drafts.phrases import content_words, to_singular
 from cloudsched.drafts.situation import find_meant, find_named
-from cloudsched.language.languages import LANGUAGES, guess_language
+from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import HARMLESS, Cursor, Token, classify, is_plain, tokenise
 from cloudsched.language.reader import MAX_LENGTH
 
@@ -94,7 +95,7 @@ def may_change(text: str, title: str, *, is_one_time: bool) -> bool:
 
 def find_requests(text: str, tasks: Sequence[Task]) -> Iterator[TaskRequest]:
     """Yield what a text may ask of a stored task, in each language, the most likely first."""
-    for language in _list_languages(text) if tasks and len(text) <= MAX_LENGTH else ():
+    for language in list_languages(text) if tasks and len(text) <= MAX_LENGTH else ():
         said = _Said(text, language)
         yield from said.find(tasks)
 
@@ -113,7 +114,7 @@ class ListRequest(NamedTuple):
 
 def find_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> ListRequest | None:
     """Return what a text asks for that asks which tasks there are, or when one runs: "what is on tomorrow?"."""
-    for language in _list_languages(text[:MAX_LENGTH]):
+    for language in list_languages(text[:MAX_LENGTH]):
         said = _Said(text[:MAX_LENGTH], language)
         c = Cursor(said.tokens, said.matches, said.language)
         c.skip("padding", "comma")
@@ -130,11 +131,6 @@ def find_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> ListReques
             c.skip("own", "article", "each", "agenda")
             return ListRequest(tuple(load_tasks()), said.list_times()) if c.sees(*_NOUNS) else None
     return None
-
-
-def _list_languages(text: str) -> list[Language]:
-    guessed = guess_language(tokenise(text, next(iter(LANGUAGES.values()))), LANGUAGES.values())
-    return [guessed, *(each for each in LANGUAGES.values() if each is not guessed)]
 
 
 class _Asked(NamedTuple):
@@ -237,7 +233,8 @@ class _Said:
         is_about_tasks = self.plain.isdisjoint(rest)
         kinds = {kind for at in rest for kind in self.matches[at]}
         is_time = is_about_tasks and kinds - {"start", "edge"} and kinds.isdisjoint({"remind", "quote"})
-        if asked.intent is None and is_named and is_time and not self.plain.isdisjoint(named):
+        is_title = span[1] - span[0] > 1 or not self.plain.isdisjoint(named)  # "morning" and words in quotes are none
+        if asked.intent is None and is_named and is_title and is_time:
             asked, tasks = asked._replace(intent=Intent.RESTATE), find_meant(tasks, "")
         elif not self._has_request:
             return
@@ -397,6 +394,7 @@ class _Phrases:
                 yield f"{self._to or rest} {self._say('shift')}"
             case Intent.RESTATE:
                 yield rest
+                yield f"{self._say('make', 2)} {rest}"
                 yield f"{self._say('relocate')} {self._say_next()} {self._say('joint')} {rest}"
             case _:
                 return

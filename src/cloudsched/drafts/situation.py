@@ -16,11 +16,10 @@ from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.responses.api_responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.drafts.deliveries import list_languages
 from cloudsched.drafts.phrases import content_words, count_shared, find_category, join_words, to_singular
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
-from cloudsched.language.languages import LANGUAGES, guess_language
-from cloudsched.language.lexicon import tokenise
 from cloudsched.language.messages import Said, say, tell
 from cloudsched.language.reader import MAX_LENGTH, read
 from cloudsched.language.result import Problem, Reading
@@ -126,9 +125,7 @@ class Situation:
         """Return the language in which the person is answered: the request's, or that of its words."""
         if self.request.locale is not None:
             return self.request.locale
-        languages = LANGUAGES.values()
-        tokens = tokenise(self.request.text[:MAX_LENGTH], next(iter(languages)))
-        return guess_language(tokens, languages).code
+        return list_languages(self.request.text[:MAX_LENGTH])[0].code
 
     def read(self, text: str, current: Schedule | None = None, locale: str | None = None) -> Reading:
         """Return the meaning of words, or of a notation such as cron. A date alone counts as words.

@@ -241,6 +241,8 @@ def _may_be_new(situation: Situation, text: str, request: TaskRequest, update: P
         return False
     reading = situation.read(text)
     schedules = [reading.schedule, *(each.schedule for each in reading.readings)]
+    if reading.title is None and update is not None:
+        return False
     is_other = update is None or not list_begun(request.tasks, reading.title or "", wholly=True)
     return any(each is not None and (is_other or each.is_one_time) for each in schedules)
 

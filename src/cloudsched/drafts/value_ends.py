@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
+from cloudsched.drafts.deliveries import list_languages
 from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
-from cloudsched.language.languages import LANGUAGES, guess_language
+from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import tokenise
 from cloudsched.language.messages import tell
 from cloudsched.language.reader import MAX_LENGTH
@@ -48,7 +49,7 @@ def find_ends(text: str, deliveries: Sequence[int], *, is_timed: bool = False) -
     if not value.strip():
         return [limit]
     # A word may be a day in another language: "do" is Thursday in German, and "ma" Monday in Dutch.
-    languages = [guess_language(tokenise(text, next(iter(LANGUAGES.values()))), LANGUAGES.values())]
+    languages = list_languages(text)[:1]
     if (line := value.find("\n")) > 0:
         is_end = has_schedule(value[line:], languages, wholly=True)
         return [line] if is_end else [len(value), line]

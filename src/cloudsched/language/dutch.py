@@ -392,7 +392,7 @@ DUTCH = Language(
             "|zelfde tijd"
             "|op dezelfde tijd|om dezelfde tijd|bedankt|voorlopig|helemaal|zou je|we kunnen|laten we"
         },
-        "copula": {1: "is|zijn|wordt|moet|moeten|moet zijn"},
+        "copula": {1: "is|zijn|wordt|moet|moeten|moet zijn|begint|begint om"},
         "pronoun": {1: "het|dat|die|hem|deze"},
         "joint": {1: "naar|naar de|op|tot|tot en met"},
         "link": {1: "van|van de|voor|voor de|met|met de|bij|in|mijn"},

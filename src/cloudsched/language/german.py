@@ -397,7 +397,7 @@ GERMAN = Language(
             "|zur selben zeit"
             "|danke|gleiche uhrzeit|um die gleiche zeit|wir können|lass uns|jetzt"
         },
-        "copula": {1: "ist|sind|wird|soll|sollen|soll sein|findet|finden"},
+        "copula": {1: "ist|sind|wird|soll|sollen|soll sein|findet|finden|beginnt|beginnt um"},
         "pronoun": {1: "es|das|sie|ihn|den termin"},
         "joint": {1: "auf|auf den|auf die|zu|bis|um|in den|zum"},
         "link": {1: "mit|mit dem|mit der|mit den|von|vom|für|zu|zum|zur|bei|beim|bei der|im"},

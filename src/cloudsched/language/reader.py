@@ -281,7 +281,10 @@ class _Reader:
         return _refuse(Refused("other-language", span, hint), self._text)
 
     def _read_change(self, parser: Parser, current: Schedule) -> Reading | None:
-        change = find_change(parser)
+        try:
+            change = find_change(parser)
+        except Refused as error:
+            return _refuse(error, self._text)
         if change is None:
             return None
 

@@ -81,9 +81,9 @@ class Context:
         """Return the current local date."""
         return self.local.date()
 
-    def to_local(self, at: datetime) -> datetime:
+    def to_local(self, instant: datetime) -> datetime:
         """Return the local time of an instant."""
-        return at.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None)
+        return instant.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None)
 
     def to_instant(self, local: datetime) -> datetime:
         """Return the instant of a local time: the first of a repeated one. A time in a gap moves later by the gap."""

@@ -374,8 +374,8 @@ class Builder:
         rules = [text + suffix for text in texts]
         with refuse_impossible():
             full = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone)
-            kept = dict.fromkeys(self._list_needed([*move(full), *exdates], full))
-            schedule = full.model_copy(update={"exdates": [*kept]}) if kept else full
+            kept = [each for each in dict.fromkeys([*move(full), *exdates]) if self._is_needed(each, full)]
+            schedule = full.model_copy(update={"exdates": kept}) if kept else full
         following = schedule.next_after(self.context.now)
         if following is None and not self.plan.added:
             raise Refused("past" if self.plan.ends else "never")
@@ -384,17 +384,13 @@ class Builder:
         is_over = first is not None and first < self.context.now
         return schedule.continue_from(following) if is_over and following is not None else schedule
 
-    def _list_needed(self, exdates: list[str], full: Schedule) -> list[str]:
-        """Return the exceptions without those days of a stretch on which nothing runs."""
-        kept = []
-        for text in exdates:
-            if text in self.context.stretched:
-                day = datetime.fromisoformat(text)
-                begin = self.context.to_instant(day)
-                if not full.between(begin, self.context.to_instant(day + timedelta(days=1)) - timedelta(seconds=1)):
-                    continue
-            kept.append(text)
-        return kept
+    def _is_needed(self, text: str, full: Schedule) -> bool:
+        """Return whether an exception leaves something out: on the days of a stretch, nothing may run."""
+        if text not in self.context.stretched:
+            return True
+        day = datetime.fromisoformat(text)
+        following = full.next_after(self.context.to_instant(day) - timedelta(seconds=1))
+        return following is not None and following < self.context.to_instant(day + timedelta(days=1))
 
     def _fill_days(self, draft: Draft) -> None:
         """Fill in the days that a rule takes from its start: "every month" uses the day of the month of the start."""

@@ -8,23 +8,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_clocks import parse_clock
-from cloudsched.language.grammar_days import SETS, parse_dates, parse_days, parse_months
+from cloudsched.language.grammar_days import SETS, parse_dates, parse_days
 from cloudsched.language.grammar_numbers import (
-    EVERY_OTHER,
     MONTHS,
     WEEKDAYS,
     list_around,
-    parse_length,
     parse_list,
-    parse_number,
-    parse_ordinal,
 )
-from cloudsched.language.grammar_points import parse_edge_noun
-from cloudsched.language.lexicon import CLOCK, NUMBER, Match
+from cloudsched.language.lexicon import CLOCK, NUMBER
 from cloudsched.language.nodes import (
     ANY,
     DAY,
     FOLLOWING,
+    NOWHERE,
     REGULARLY,
     REPEATS,
     Added,
@@ -58,40 +54,6 @@ from cloudsched.language.rows import RULES, Rule
 if TYPE_CHECKING:
     from cloudsched.language.lexicon import Cursor
 
-_SETS = ("dayset", "daysets")
-
-
-def parse_each(c: Cursor) -> list[Clause] | None:
-    """Parse the words after "every": an interval, days, a part of the day, or months with days in them."""
-    start = c.at
-    c.take("on", "for")
-    c.take("repeat")
-    each = c.take("each")
-    if each is None:
-        return None
-    if c.token is not None and c.token.text == "!":
-        raise Refused("completion", c.span(start))
-    return (
-        _parse_each_edge(c, start)
-        or c.attempt(lambda c: _parse_interval(c, start, every_other=each.value == EVERY_OTHER))
-        or c.attempt(lambda c: _parse_each_month(c, start))
-        or c.attempt(lambda c: _parse_each_part(c, start))
-        or c.attempt(lambda c: _parse_each_days(c, start))
-    )
-
-
-def _parse_each_days(c: Cursor, start: int) -> list[Clause] | None:
-    if c.sees("holiday"):
-        c.take("holiday")
-        raise Refused("holidays", c.span(start))
-    result = parse_days(c, each=True)
-    return None if result is None else _split_weekday_dates(result)
-
-
-def _parse_each_edge(c: Cursor, start: int) -> list[Clause] | None:
-    edge = parse_edge_noun(c)
-    return None if edge is None else [replace(edge, marked=True, span=c.span(start))]
-
 
 def _split_weekday_dates(days: Days) -> list[Clause]:
     """Return the days, with "Friday the 13th" as the 13th if it is a Friday."""
@@ -105,124 +67,72 @@ def _split_weekday_dates(days: Days) -> list[Clause]:
     return [replace(days, picks=picks, dates=(), marked=True, on=True), OnlyIf(weekdays, days.span)]
 
 
-def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
-    at = c.matches[c.at] if not c.ended else {}
-    weekday = c.take("weekday", "dayset")
-    named = c.take("part", "parts")
-    if named is None:
-        return None
-    part = Part(named.value, each=weekday is None, span=c.span(start))
-    if weekday is None:
-        return [part]
-    chosen = (weekday.value,) if "weekday" in at else SETS[weekday.value]
-    picks = tuple(Pick(0, day) for day in chosen)
-    return [Days(picks, marked=True, business="business" in at, span=c.span(start)), part]
-
-
-def _parse_each_month(c: Cursor, start: int) -> list[Clause] | None:
-    """Parse ``every January on the 15th``, ``every aug on day 20 and 30``, ``every April and December``."""
-    named = parse_months(c)
-    if not named or c.sees("number", "ordinal", "tens"):
-        return None
-    return [Repeat(1, Unit.YEAR, span=c.span(start)), Months(named, span=c.span(start))]
-
-
-_EVERY = Match(0, 1)
-
-
-def _parse_interval(c: Cursor, start: int, *, every_other: bool) -> list[Clause] | None:
-    other = c.take("other") if not c.at or c.matches[c.at - 1].get("each", _EVERY).value == 1 else None
-    count, nth = (other.value, False) if other is not None else (None, False)
-    before = c.at
-    fraction = c.take("fraction")
-    if count is None and fraction is not None:
-        unit = c.take("unit")
-        if unit is not None and unit.value == Unit.HOUR:
-            return [Repeat(fraction.value, Unit.MINUTE, span=c.span(start))]
-    short = c.take("minute-unit") if count is None else None
-    if short is not None:
-        return [Repeat(short.value, Unit.MINUTE, span=c.span(start))]
-    c.at = before
-    if count is None:
-        broken = c.attempt(_parse_broken_interval)
-        if broken is not None:
-            return [replace(broken, span=c.span(start))]
-        count = parse_number(c)
-        if count is None:
-            c.at = before
-            count = parse_ordinal(c)
-            nth = count is not None
-            if count is not None and count < 2:
-                return None
-        if count is None and every_other and not (c.sees("unit") and c.matches[c.at]["unit"].value < Unit.DAY):
-            count = 2
-    if count is not None and count < 1:
-        raise Refused("no-interval", c.span(start))
-    if c.take("too-short") is not None:
-        raise Refused("too-short", c.span(start))
-    interval = 1 if count is None else count
-    if count is not None and c.sees("weekday", "weekdays", *_SETS) and not c.sees("unit"):
-        return _parse_day_interval(c, start, interval, nth=nth)
-    here = c.matches[c.at] if not c.ended else {}
-    ends = [here[kind].end for kind in _SETS if kind in here]
-    if count is None and "unit" in here and ends and max(ends) > here["unit"].end:
-        return None  # "every day of the week" is a set of days
-    unit = c.take("unit")
-    if unit is None and c.token is not None and c.token.glued:
-        unit = c.take("unit-short")
-    listed = c.sees("and", "comma") and c.sees("ordinal", "ordinal-end", "article", ahead=1)
-    listed = listed and not c.sees("start", ahead=1)
-    limited = c.sees("in") and c.sees("hour-number", "month", ahead=1)
-    named = ("weekday", "weekdays", *_SETS, "month", "to-last", *(() if limited else ("of",)))
-    if unit is None and nth and not listed and not c.sees(*named):
-        c.at, nth, interval = before, False, 1
-        unit = c.take("unit")  # "every second" is a unit
-    if unit is None:
-        return None
-    if count is None and unit.value == Unit.SECOND and c.sees(*_SETS, "weekday"):
-        return None
-    if nth and unit.value == Unit.DAY and c.sees("of", "in"):
-        return None
-    return [Repeat(interval, Unit(unit.value), loose="", span=c.span(start))]
-
-
-def _parse_broken_interval(c: Cursor) -> Repeat | None:
-    """Parse an interval that is no whole number: ``hour and a half``, ``two and a half hours``, ``1h30``."""
-    a_unit = c.take("unit") if c.sees("unit") and c.sees("and-half", ahead=1) else None
-    if a_unit is not None:
-        half = c.take("and-half")
-        if half is None or a_unit.value not in (Unit.MINUTE, Unit.HOUR):
-            return None
-        return Repeat(60 + half.value, Unit(a_unit.value - 1))
-    length = parse_length(c)
-    if length is None or all(unit > Unit.HOUR for unit, _ in length.amounts) or len(length.amounts) == 0:
-        return None
-    if any(unit > Unit.HOUR for unit, _ in length.amounts):
-        raise Refused("inexpressible", length.span)
-    is_plain = len(length.amounts) == 1
+def _repeat_length(length: Length) -> Repeat | None:
+    is_short = [unit <= Unit.HOUR for unit, _ in length.amounts]
+    if not all(is_short):
+        return Refused("inexpressible", length.span) if any(is_short) else None
     seconds = length.seconds
     if not seconds:
         return None
-    if is_plain:
+    if len(is_short) == 1:
         return Repeat(length.amounts[0][1], length.amounts[0][0])
     return Repeat(seconds // 60, Unit.MINUTE) if seconds % 60 == 0 else Repeat(seconds, Unit.SECOND)
 
 
-def _parse_day_interval(c: Cursor, start: int, interval: int, *, nth: bool) -> list[Clause] | None:
-    """Parse ``every other Tuesday``, ``every 3 Fridays``, ``every 4 weekends``. An ordinal here belongs to the days."""
-    if nth:
+def _repeat_days(interval: int, days: Days) -> list[Clause] | None:
+    if any(pick.nth for pick in days.picks):
         return None
-    special = c.take(*_SETS)
-    if special is not None and special.value != 1:
-        raise Refused("inexpressible", c.span(start))
-    if special is None:
-        result = parse_days(c, each=True)
-        if result is None or any(pick.nth for pick in result.picks):
-            return None
-    else:
-        result = Days((Pick(0, 5), Pick(0, 6)), marked=True, on=True, span=c.span(start))
-    on = replace(result, dates=(), marked=True, on=True, loose=False, plural=False)
-    return [Repeat(interval, Unit.WEEK, span=c.span(start)), on]
+    on = replace(days, dates=(), marked=True, on=True, loose=False, plural=False)
+    return [Repeat(interval, Unit.WEEK), on]
+
+
+Rule("every", ("[on|for] [repeat] each", lambda: True))
+Rule(
+    "few",  # the interval, as a number
+    ("@every count=@number", lambda count: count or Refused("no-interval")),
+    ("[on|for] [repeat] each:1|each:3 other", lambda: 2),
+    ("[on|for] [repeat] each:3 !unit:0|unit:1|unit:2", lambda: 2),  # "om de dag" is every other day
+)
+Rule("nth", ("@every nth=@ordinal", lambda nth: nth if nth > 1 else None))
+Rule("unit", ("value=unit", Unit), ("&@is_glued value=unit-short", Unit))
+Rule("days_named", ("weekday=weekday", lambda weekday: (weekday,)), ("dayset=dayset", lambda dayset: SETS[dayset]))
+Rule("is_business", ("&business", lambda: True))
+parse_each = Rule(
+    "each",  # an interval, days, a part of the day, or months with days in them
+    ("@every &@is_exclaimed", lambda: Refused("completion")),
+    ("@every edge=@edge_noun", lambda edge: replace(edge, marked=True, span=NOWHERE)),
+    ("@every interval=fraction unit:2", partial(Repeat, unit=Unit.MINUTE)),
+    ("@every interval=minute-unit", partial(Repeat, unit=Unit.MINUTE)),
+    ("@every unit=unit:1|unit:2 half=and-half", lambda unit, half: Repeat(60 + half, Unit(unit - 1))),
+    ("@every length=@length", _repeat_length),
+    ("@few|@nth|@every too-short", lambda: Refused("too-short")),
+    ("interval=@few unit=@unit", Repeat),
+    ("interval=@few dayset:1|daysets:1", partial(_repeat_days, days=Days((Pick(0, 5), Pick(0, 6))))),
+    ("@few dayset|daysets", lambda: Refused("inexpressible")),
+    ("interval=@few &weekday|weekdays days=@each_days", _repeat_days),
+    ("interval=@nth ![unit:3 of|in] unit=@unit", Repeat),
+    ("@every months=@months !number|ordinal|tens", lambda months: [Repeat(1, Unit.YEAR), Months(months)]),
+    ("@every part=part|parts", partial(Part, each=True)),
+    (
+        "@every [business=@is_business] days=@days_named part=part|parts",
+        lambda business, days, part: [
+            Days(tuple(Pick(0, day) for day in days), marked=True, business=bool(business)),
+            Part(part),
+        ],
+    ),
+    ("@every holiday", lambda: Refused("holidays")),
+    ("@every &dayset:0|dayset:1|dayset:2|daysets days=@each_days", _split_weekday_dates),
+    ("@every !unit:0 unit=@unit", partial(Repeat, 1)),
+    ("@every !ordinal unit=@unit !dayset|daysets|weekday", partial(Repeat, 1)),
+    (  # "every second" alone is a unit, with days behind it an ordinal
+        (
+            "@every &ordinal !ordinal-end unit=@unit !@unit !weekday|weekdays|dayset|daysets|month|to-last "
+            "![![in hour-number|month] of] ![and|comma !start ordinal|ordinal-end|article]"
+        ),
+        partial(Repeat, 1),
+    ),
+    ("@every days=@each_days", _split_weekday_dates),
+)
 
 
 def _repeat(unit: int, interval: int | None = None, rate: int = 1, loose: str = "") -> Repeat:
@@ -344,7 +254,6 @@ parse_end = Rule(
     ("length=@length for-after", End),
 )
 Rule("next_unit", ("the-next unit=@unit", lambda unit: Length(((unit, 1),))))
-Rule("unit", ("value=unit", Unit))
 
 
 parse_rest = Rule(
@@ -526,6 +435,8 @@ parse_mark = Rule(
 )
 Rule("weekday", ("weekday=weekday", lambda weekday: weekday))
 RULES.update(
+    is_exclaimed=lambda c: (c.token is not None and c.token.text == "!") or None,
+    is_glued=lambda c: (c.token is not None and c.token.glued) or None,
     bare_clock=lambda c: parse_clock(c, bare=True),
     clock=lambda c: parse_clock(c, bare=False),
     dates=parse_dates,

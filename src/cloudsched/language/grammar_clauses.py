@@ -58,25 +58,26 @@ if TYPE_CHECKING:
 def _split_weekday_dates(days: Days) -> list[Clause]:
     """Return the days, with "Friday the 13th" as the 13th if it is a Friday."""
     dates = days.dates
-    if not dates or any(date.month is not None or date.weekday is None or date.day is None for date in dates):
+    if not dates or any(date.month is not None for date in dates):
         return [days]
-    weekdays = tuple(dict.fromkeys(date.weekday for date in dates if date.weekday is not None))
-    picks = tuple(Pick(date.day, DAY) for date in dates if date.day is not None)
+    weekdays = {date.weekday or 0 for date in dates}
     if len(weekdays) > 1:
         raise Refused("inexpressible", days.span)
-    return [replace(days, picks=picks, dates=(), marked=True, on=True), OnlyIf(weekdays, days.span)]
+    picks = tuple(Pick(date.day or 0, DAY) for date in dates)
+    return [replace(days, picks=picks, dates=(), marked=True, on=True), OnlyIf(tuple(weekdays), days.span)]
 
 
-def _repeat_length(length: Length) -> Repeat | None:
-    is_short = [unit <= Unit.HOUR for unit, _ in length.amounts]
-    if not all(is_short):
-        return Refused("inexpressible", length.span) if any(is_short) else None
-    seconds = length.seconds
-    if not seconds:
+def _repeat_length(length: Length) -> Repeat | Refused | None:
+    if length.finest > Unit.HOUR:
         return None
-    if len(is_short) == 1:
+    if any(unit > Unit.HOUR for unit, _ in length.amounts):
+        return Refused("inexpressible", length.span)
+    if not length.seconds:
+        return None
+    if len(length.amounts) == 1:
         return Repeat(length.amounts[0][1], length.amounts[0][0])
-    return Repeat(seconds // 60, Unit.MINUTE) if seconds % 60 == 0 else Repeat(seconds, Unit.SECOND)
+    minutes, seconds = divmod(length.seconds, 60)
+    return Repeat(length.seconds, Unit.SECOND) if seconds else Repeat(minutes, Unit.MINUTE)
 
 
 def _repeat_days(interval: int, days: Days) -> list[Clause] | None:
@@ -380,7 +381,8 @@ def parse_place(c: Cursor) -> list[Clause] | None:
     """Parse a time zone: ``New York time``, ``Ortszeit in Tokio``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
     start = c.at
     c.take("open")
-    after_comma = c.at > 0 and c.tokens[c.at - 1].text == ","
+    first, previous = c.tokens[start], c.tokens[max(start - 1, 0)]
+    before = c.matches[start - 1].keys()  # none at the start, as there are none at the end
     has_preposition = c.take("in", "at", "on") is not None
     time = c.take("zone-of") is not None
     c.take("article")
@@ -396,29 +398,18 @@ def parse_place(c: Cursor) -> list[Clause] | None:
     names, c.at, needs_time = result
     time = c.take("zone-time") is not None or time
     c.take("close")
-    follows = _follows_clock(c, start)
-    is_behind_time = _stands_behind_time(c, start) and c.tokens[start].text not in NO_CITIES
-    if needs_time and not (time or has_preposition or follows or is_behind_time or (after_comma and c.ended)):
+    is_last = previous.text == "," and c.ended
+    is_number = previous.kind in {NUMBER, CLOCK} and not first.glued
+    is_hour = not before.isdisjoint({"halfday", "halfday-short", "named-time"})
+    follows = (is_hour or "clock" in before) and first.text in REGIONS  # "9am Pacific"
+    is_behind_time = (is_hour or is_number or "oclock" in before) and first.text not in NO_CITIES  # "9am London"
+    if needs_time and not (time or has_preposition or follows or is_behind_time or is_last):
         return None
     if not time and has_preposition and not needs_time and len(names) > 1:
         return None
-    if c.tokens[start].text in WORDS_TOO and not (time or is_behind_time):
+    if first.text in WORDS_TOO and not (time or is_behind_time):
         return None
     return [Place(names, c.span(start), is_loose=needs_time and not (time or follows))]
-
-
-def _stands_behind_time(c: Cursor, at: int) -> bool:
-    """Return whether a city stands right behind a time of day: "9am London"."""
-    before = c.matches[at - 1] if at else {}
-    is_number = at > 0 and c.tokens[at - 1].kind in {NUMBER, CLOCK} and not c.tokens[at].glued
-    return is_number or not before.keys().isdisjoint({"halfday", "halfday-short", "oclock", "named-time"})
-
-
-def _follows_clock(c: Cursor, at: int) -> bool:
-    """Return whether a word such as Pacific stands right behind a time of day."""
-    before = c.matches[at - 1] if at else {}
-    is_clock = "halfday" in before or "halfday-short" in before or "clock" in before or "named-time" in before
-    return is_clock and c.tokens[at].text in REGIONS
 
 
 parse_mark = Rule(

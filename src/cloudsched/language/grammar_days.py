@@ -7,10 +7,10 @@ months, quarters and years.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.language.grammar_numbers import (
-    EVERY_OTHER,
     MONTHS,
     MOST_ITEMS,
     NOT_A_DAY,
@@ -18,69 +18,70 @@ from cloudsched.language.grammar_numbers import (
     list_around,
     parse_list,
     parse_number,
-    parse_ordinal,
     parse_ordinals,
     parse_run,
-    take_next,
 )
-from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, Cursor, Matches
+from cloudsched.language.lexicon import NUMBER, PAIR, Cursor, Matches
 from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit
 from cloudsched.language.result import Refused
 from cloudsched.language.rows import RULES, Rule
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.language.lexicon import Language, Token
+
+
+_LONGEST_MONTH = 31
+_OF = "&of|in|month|each|per [of|in] [article] "
+_NO_DAY = " !" + "|".join(NOT_A_DAY)
+
+Rule(
+    "interval",
+    ("each other", lambda: 2),
+    ("each interval=@number|@ordinal", lambda interval: interval if interval > 0 else None),
+    ("each:3", lambda: 2),
+    ("each", lambda: 1),
+)
+_parse_period = Rule(
+    "period",
+    (_OF + "ahead=next !unit:4 unit=@calendar_unit", Period),
+    (
+        _OF + "!next [each=each] months=@months [year=@year]",
+        lambda each, months, year: Period(Unit.YEAR, months=months, year=year, each=each is not None),
+    ),
+    (_OF + "!next interval=@interval !unit:4 unit=@calendar_unit", partial(Period, each=True)),
+    (
+        _OF + "!next months=@ordinals unit of|in [article=article] [each=each] unit:6",
+        lambda months, article, each: (
+            Period(Unit.QUARTER, quarter_months=tuple(months), each=bool(each), definite=bool(article and not each))
+            if all(1 <= month <= 3 for month in months)
+            else None
+        ),
+    ),
+    (
+        "&of|in|month|each|per [of|in] [article=article] !next|unit:4 unit=@calendar_unit",
+        lambda article, unit: Period(unit, definite=bool(article)),
+    ),
+    ("of|in [article] !next|each year=@year", partial(Period, Unit.YEAR)),
+)
+
 
 def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
     """Parse the period of days: ``of every month``, ``in November``, ``of the 2nd month of each quarter``."""
-    start = c.at
-    has_preposition = c.take("of", "in") is not None
-    if not has_preposition and not (nth and c.sees("month")) and not (nth and c.sees("each", "per")):
-        return None
-    article = c.take("article") is not None
-    following = take_next(c, "unit")
-    if following is not None and following[1] in (Unit.MONTH, Unit.QUARTER, Unit.YEAR):
-        return Period(Unit(following[1]), ahead=following[0])
-    if following is not None or c.sees("next"):
+    start, has_preposition = c.at, c.sees("of", "in")
+    period: Period | None = _parse_period(c)
+    if period is None or (not nth and not (has_preposition and (period.months or period.year is None))):
         c.at = start
         return None
-    repeated = c.take("each")
-    named = parse_months(c)
-    if named:
-        year = parse_year(c)
-        return Period(Unit.YEAR, months=named, year=year, each=repeated is not None or each)
-    interval = 1
-    if repeated is not None:
-        other = c.take("other")
-        said = None if other is not None else parse_number(c) or parse_ordinal(c)
-        interval = said or (2 if other is not None or repeated.value == EVERY_OTHER else 1)
-        if interval < 1:
-            c.at = start
-            return None
-    quarter_months: tuple[int, ...] = ()
-    nths = [] if repeated else parse_ordinals(c)
-    if nths and c.take("unit") is not None and c.take("of", "in") is not None:
-        quarter_months = tuple(nths)
-        article = c.take("article") is not None
-        repeated = c.take("each")
-    elif nths:
-        c.at = start
-        return None
-    unit = c.take("unit")
-    if unit is not None and unit.value in (Unit.MONTH, Unit.QUARTER, Unit.YEAR):
-        if quarter_months and (unit.value != Unit.QUARTER or not all(1 <= n <= 3 for n in quarter_months)):
-            c.at = start
-            return None
-        return Period(
-            Unit(unit.value),
-            interval,
-            quarter_months=quarter_months,
-            each=repeated is not None,
-            definite=article and repeated is None,
-        )
-    year = parse_year(c) if unit is None and has_preposition and nth and not repeated else None
-    if year is None:
-        c.at = start
-        return None
-    return Period(Unit.YEAR, year=year)
+    return replace(period, each=True) if each and period.months else period
+
+
+_parse_some_months = Rule(
+    "some_months",
+    ("first=month to|dash last=month !number|ordinal|tens", partial(list_around, names=MONTHS)),
+    ("month=month !ordinal", lambda month: [month]),
+)
 
 
 def parse_months(c: Cursor) -> tuple[int, ...]:
@@ -89,209 +90,142 @@ def parse_months(c: Cursor) -> tuple[int, ...]:
 
     def parse_some(c: Cursor) -> list[int] | None:
         is_first = c.at == start
-        month = c.take("month")
-        if month is None or c.sees("ordinal") or (not is_first and c.sees("number", "tens")):
-            return None
-        middle = c.at
-        last = c.take("month") if c.take("to", "dash") is not None else None
-        if last is not None and not c.sees("number", "ordinal", "tens"):
-            return list_around(month.value, last.value, MONTHS)
-        c.at = middle
-        return [month.value]
+        some: list[int] | None = _parse_some_months(c)
+        return some if is_first or not c.sees("number", "tens") else None
 
     found = parse_list(c, parse_some, "comma", "and", "or", is_joined=True, leads=("in",))
     return tuple(dict.fromkeys(month for some in found for month in some))
 
 
-def parse_year(c: Cursor) -> int | None:
-    """Parse a year of four digits, or in words."""
-    start = c.at
-    c.take("comma")
-    c.take("of", "in")
+Rule(
+    "year",  # of four digits, or in words
+    (
+        "[comma] [of|in] &number token=@token year=@number !unit|times|halfday|oclock|month",
+        lambda token, year: year if 1900 <= year <= 9998 and len(token.text) in {3, 4} else None,
+    ),
+)
+
+
+def _make_iso_date(token: Token) -> Date:
+    year, month, day = token.value
+    if not (1 <= month <= 12 and 1 <= day <= _LONGEST_MONTH):
+        raise Refused("no-such-date")
+    return Date(month, day, year)
+
+
+def _make_date(token: Token, language: Language) -> Date | None:
+    month, day, *rest = token.value
+    is_dotted, is_first = "." in token.text, language.month_first
+    if is_dotted and not rest and is_first is not False:
+        return None
+    is_open = is_first is None and not is_dotted and month != day and month <= 12 and day <= 12
+    if month > 12 or is_dotted or (is_first is False and day <= 12):
+        month, day = day, month
+    if not (1 <= month <= 12 and 1 <= day <= _LONGEST_MONTH):
+        return None
+    year = next((year + 2000 if year < 100 else year for year in rest), None)
+    return Date(month, day, year, swapped=(day, month) if is_open else None)
+
+
+Rule(
+    "numeric_date",  # 2027-01-31, 3/4, 17.12.27, but 1-7 of June is a range
+    ("&date token=@token date", _make_iso_date),
+    ("&pair token=@token language=@language pair !of", _make_date),
+)
+
+
+def _take_digits(c: Cursor, *sizes: int) -> int | None:
     token = c.token
-    value = parse_number(c) if token is not None and c.sees("number") else None
-    if value is None or not 1900 <= value <= 9998 or (token is not None and len(token.text) not in {3, 4}):
-        c.at = start
+    if token is None or token.kind != NUMBER or len(token.text) not in sizes:
         return None
-    if c.sees("unit", "times", "halfday", "oclock", "month"):
-        c.at = start
-        return None
-    return value
+    c.at += 1
+    return token.value[0]
 
 
-def parse_dates(c: Cursor) -> list[Date] | None:
-    """Parse a month with one or several days, a numeric date, or a feast. A weekday may stand before it."""
-    start = c.at
-    weekday = c.take("weekday")
-    if weekday is not None:
-        c.take("comma")
-        c.take("on-day") if c.sees("on-day") and c.sees("number", "ordinal", "tens", ahead=1) else None
-    of_weekday = weekday.value if weekday is not None else None
-    token = c.token
-    feast = c.take("feast")
-    if feast is not None:
-        year = parse_year(c)
-        of_month, day = divmod(feast.value, 100)
-        is_leap_day = (of_month, day) == (2, 29)
-        return [Date(of_month, day, year, of_weekday, is_leap_day=is_leap_day, span=c.span(start))]
-    if token is not None and token.kind in {DATE, PAIR}:
-        one = parse_numeric_date(c)
-        return None if one is None else [replace(one, weekday=of_weekday, span=c.span(start))]
-    named = c.attempt(_parse_named_date)
-    if named is not None:
-        return [replace(named, weekday=of_weekday, span=c.span(start))]
-    c.take("article")
-    month = c.take("month")
-    result = _parse_days_after_month(c) if month is not None else None
-    if month is None:
-        result = _parse_days_before_month(c)
-        before = c.at
-        several = len(parse_months(c)) > 1 if result else False
-        c.at = before
-        month = c.take("month") if result and not several else None
-    if month is None or not result:
-        if of_weekday is None:
-            return None
-        return _parse_weekday_the_nth(c, start, of_weekday)
-    year = parse_year(c)
-    span = c.span(start)
-    for day in result:
-        if not 1 <= day <= 31:
-            raise Refused("no-such-date", span)
-    if len(result) > 1 and of_weekday is not None:
-        return None
-    return [Date(month.value, day, year, of_weekday, span=span) for day in result]
+Rule(
+    "named_date",  # Oct-2, 2/Oct/2027, 2019-sep-01
+    ("month=month dash|slash day=@day_digits [dash|slash year=@year_digits] !dash|slash", Date),
+    ("&number day=@day_digits dash|slash month=month [dash|slash year=@year_digits] !dash|slash", Date),
+    ("&number year=@year_digits dash|slash month=month dash|slash day=@day_digits !dash|slash", Date),
+)
+_parse_day_after_month = Rule(
+    "day_after_month",  # 20 and 30, the 15th, on day 20
+    (
+        "[on] [article] [day-number] !@is_long day=@ordinal|@number ![&halfday-short|unit-short &@is_glued]"
+        + _NO_DAY
+        + "|of|month|weekday|weekdays|dayset",
+        lambda day: day if day > 0 else None,
+    ),
+)
+_parse_day_before_month = Rule(
+    "day_before_month",
+    ("[article] day=@ordinal|@day_digits", lambda day: day if day > 0 else None),
+)
 
 
-_SHAPES = {"month-day", "day-month", "day-month-year", "year-month-day", "month-day-year"}
-
-
-def _parse_named_date(c: Cursor) -> Date | None:
-    """Parse a date in numbers with a month's name: ``Oct-2``, ``2/Oct/2027``, ``2019-sep-01``."""
-    parts: list[tuple[str, int]] = []
-    while len(parts) < 3:
-        if parts and c.take("dash", "slash") is None:
-            break
-        token = c.token
-        month = c.take("month")
-        if month is not None:
-            parts.append(("month", month.value))
-        elif token is not None and token.kind == NUMBER and len(token.text) in {1, 2, 4}:
-            c.at += 1
-            parts.append(("year" if len(token.text) == 4 else "day", token.value[0]))
-        else:
-            return None
-    order, found = "-".join(kind for kind, _ in parts), dict(parts)
-    if order not in _SHAPES or not 1 <= found["day"] <= 31 or c.sees("dash", "slash"):
-        return None
-    return Date(found["month"], found["day"], found.get("year"))
-
-
-def _parse_weekday_the_nth(c: Cursor, start: int, weekday: int) -> list[Date] | None:
-    c.at = start + 1
-    c.take("comma")
-    article = c.take("article") is not None
-    token = c.token
-    value = parse_ordinal(c)
-    is_number = token is not None and token.kind == NUMBER and c.language.month_first is False
-    if value is None and is_number:
-        value = parse_number(c)
-        if c.sees("oclock", "halfday", "hour-mark", "hours-said", "to", "dash", "times", "number"):
-            return None
-    if value is None or not 1 <= value <= 31 or c.sees("of", "unit", "month", "weekday", "dayset"):
-        return None
-    if not article and token is not None and token.kind != ORDINAL and not is_number:
-        return None
-    return [Date(day=value, weekday=weekday, span=c.span(start))]
-
-
-def _parse_days_after_month(c: Cursor) -> list[int]:
-    """Parse the days that follow a month's name: ``20 and 30``, ``the 15th``, ``on day 20``."""
-    runs = parse_list(
-        c, lambda c: parse_run(c, _parse_day_after_month, _LONGEST_MONTH), "comma", "and", "or", is_joined=True
-    )
+def _list_days(c: Cursor, parse_day: Callable[[Cursor], int | None], **options: Any) -> list[int]:
+    runs = parse_list(c, lambda c: parse_run(c, parse_day, _LONGEST_MONTH), "comma", "and", "or", **options)
     return [day for run in runs for day in run]
 
 
-def _parse_day_after_month(c: Cursor) -> int | None:
-    for kind in ("on", "article", "day-number"):
-        c.take(kind)
-    token = c.token
-    value = parse_ordinal(c)
-    value = parse_number(c) if value is None else value
-    is_long = token is not None and token.kind == NUMBER and len(token.text) > 2
-    is_unit = c.token is not None and c.token.glued and c.sees("halfday-short", "unit-short")
-    if value is None or value < 1 or is_long or is_unit:
-        return None
-    return None if c.sees(*NOT_A_DAY, "of", "month", "weekday", "weekdays", "dayset") else value
-
-
-def _parse_days_before_month(c: Cursor) -> list[int]:
+def _list_days_before(c: Cursor) -> list[int] | None:
     """Parse the days that stand before a month's name: ``24``, ``the 1st and 15th of``."""
     start = c.at
-    runs = parse_list(
-        c, lambda c: parse_run(c, _parse_day_before_month, _LONGEST_MONTH), "comma", "and", "or", is_joined=True
-    )
-    is_plain = not any("ordinal" in each or "ordinal-end" in each for each in c.matches[start : c.at])
+    days = _list_days(c, _parse_day_before_month, is_joined=True)
+    kinds = {kind for here in c.matches[start : c.at] for kind in here}
     c.take("day-word")
-    of = c.take("of") is not None
+    if c.take("of") is not None and len(days) > 1 and kinds.isdisjoint({"ordinal", "ordinal-end", "to", "dash"}):
+        return None  # "3,15 of January" names days of a month, as "3,15 of month" does
     c.take("article")
-    if of and is_plain and len(runs) > 1 and all(len(run) == 1 for run in runs):
-        return []  # "3,15 of January" names days of a month, as "3,15 of month" does
-    return [day for run in runs for day in run] if c.sees("month") else []
+    return days if days and c.sees("month") else None
 
 
-def _parse_day_before_month(c: Cursor) -> int | None:
-    c.take("article")
-    token = c.token
-    value = parse_ordinal(c)
-    if value is None and token is not None and token.kind == NUMBER and len(token.text) <= 2:
-        value = parse_number(c)
-    return value if value is not None and value > 0 else None
+Rule("several_months", ("months=@months", lambda months: len(months) > 1 or None))
+Rule("date_weekday", ("weekday=weekday [comma] [on-day &number|ordinal|tens]", lambda weekday: weekday))
+Rule(
+    "day_of_weekday",
+    ("article day=@ordinal", lambda day: day),
+    ("&ordinal &@is_digits day=@ordinal", lambda day: day),
+    (
+        "[article] &number &@is_day_first day=@number" + " !oclock|halfday|hour-mark|hours-said|to|dash|times|number",
+        lambda day: day,
+    ),
+)
 
 
-_LONGEST_MONTH = 31
-
-
-def parse_numeric_date(c: Cursor) -> Date | None:
-    """Parse ``2027-01-31``, ``3/4``, ``17.12.27``."""
-    start = c.at
-    token = c.token
-    if token is None:
+def _make_dates(weekday: int | None, month: int, days: list[int], year: int | None) -> list[Date] | None:
+    if not all(1 <= day <= _LONGEST_MONTH for day in days):
+        raise Refused("no-such-date")
+    if len(days) > 1 and weekday is not None:
         return None
-    c.at += 1
-    if token.kind == PAIR and "-" in token.text and c.sees("of"):
-        return None  # "1-7 of June" is a range
-    if token.kind == DATE:
-        year, month, day = token.value
-        if not (1 <= month <= 12 and 1 <= day <= 31):
-            raise Refused("no-such-date", c.span(start))
-        return Date(month, day, year, span=c.span(start))
-    year_said = token.value[2] if len(token.value) > 2 else None
-    if year_said is not None and year_said < 100:
-        year_said += 2000
-    first, second = token.value[:2]
-    if "." in token.text and len(token.value) == 2 and c.language.month_first is not False:
-        return None
-    if "." in token.text or c.language.month_first is False:
-        month_first: bool | None = False
-    else:
-        month_first = c.language.month_first
-    if first > 12 or month_first is False:
-        month, day, swapped = second, first, None
-        if month > 12 and day <= 12 and "." not in token.text:  # it can only be the other way round
-            month, day = first, second
-    else:
-        month, day = first, second
-        swapped = (second, first) if second <= 12 and first != second and month_first is None else None
-    if not (1 <= month <= 12 and 1 <= day <= 31):
-        return None
-    return Date(month, day, year_said, swapped=swapped, span=c.span(start))
+    return [Date(month, day, year, weekday) for day in days]
+
+
+parse_dates = Rule(
+    "dates",  # a month with one or several days, a numeric date, or a feast. A weekday may stand before it
+    (
+        "[weekday=@date_weekday] feast=feast [year=@year]",
+        lambda weekday, feast, year: [Date(*divmod(feast, 100), year, weekday, is_leap_day=feast == _LEAP_DAY)],
+    ),
+    (
+        "[weekday=@date_weekday] date=@numeric_date|@named_date",
+        lambda weekday, date: (
+            [replace(date, weekday=weekday, span=NOWHERE)] if 1 <= date.day <= _LONGEST_MONTH else None
+        ),
+    ),
+    ("[weekday=@date_weekday] [article] month=month days=@days_after_month [year=@year]", _make_dates),
+    ("[weekday=@date_weekday] days=@days_before_month !@several_months month=month [year=@year]", _make_dates),
+    (
+        "weekday=weekday [comma] !@days_before_month day=@day_of_weekday !of|unit|month|weekday|dayset",
+        lambda weekday, day: [Date(day=day, weekday=weekday)] if 1 <= day <= _LONGEST_MONTH else None,
+    ),
+)
 
 
 WEEKENDS = (1, 2)
 """The values of words for a weekend. A single one may mean either of its days, or each weekend."""
 WORKING, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
+_LEAP_DAY = 229
 SETS: Final[dict[int, tuple[int, ...]]] = {
     0: WORKING,
     1: WEEKEND,
@@ -309,7 +243,7 @@ def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
     chosen = c.attempt(_parse_positions)
     if chosen is not None:
         return replace(chosen, span=c.span(start))
-    result = c.attempt(_parse_dates) or c.attempt(lambda c: _parse_named_days(c, each=each))
+    result = _parse_dates(c) or c.attempt(lambda c: _parse_named_days(c, each=each))
     if result is None:
         c.at = start
         return None
@@ -531,7 +465,7 @@ def _parse_week(c: Cursor) -> int | None:
 
 
 def _parse_dates(c: Cursor) -> _Found | None:
-    found = parse_list(c, lambda c: c.attempt(parse_dates), "comma", "and", "or", "also", leads=("on", "each"))
+    found = parse_list(c, parse_dates, "comma", "and", "or", "also", leads=("on", "each"))
     dates = tuple(date for some in found for date in some)
     return ((), dates, None, False, ()) if dates else None
 
@@ -542,10 +476,18 @@ def list_weekdays(pick: Pick) -> tuple[int, ...]:
 
 
 RULES.update(
+    is_digits=lambda c: c.tokens[c.at].text[0].isdigit() or None,
+    is_glued=lambda c: c.tokens[c.at].glued or None,
+    is_long=lambda c: (c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2) or None,
+    is_day_first=lambda c: (c.language.month_first is False and c.tokens[c.at].kind == NUMBER) or None,
+    language=lambda c: c.language,
+    token=lambda c: c.token,
+    day_digits=lambda c: _take_digits(c, 1, 2),
+    year_digits=lambda c: _take_digits(c, 4),
+    days_after_month=lambda c: _list_days(c, _parse_day_after_month, is_joined=True) or None,
+    days_before_month=_list_days_before,
     days=parse_days,
     months=lambda c: parse_months(c) or None,
-    numeric_date=parse_numeric_date,
-    period=lambda c: parse_period(c, nth=True, each=False),
-    year=parse_year,
+    ordinals=lambda c: parse_ordinals(c) or None,
     week_list=lambda c: tuple(parse_list(c, _parse_week, "comma", "and", "or")) or None,
 )

@@ -21,13 +21,13 @@ from cloudsched.language.grammar_numbers import (
     parse_ordinals,
     parse_run,
 )
-from cloudsched.language.lexicon import NUMBER, PAIR, Cursor, Matches
+from cloudsched.language.lexicon import NUMBER, Cursor, Matches
 from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit
 from cloudsched.language.result import Refused
 from cloudsched.language.rows import RULES, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from cloudsched.language.lexicon import Language, Token
 
@@ -237,25 +237,111 @@ SETS: Final[dict[int, tuple[int, ...]]] = {
 """The weekdays of each set of the lexicon. 10 and 11 are those of "MWF" and "TTh"."""
 
 
+_Item = tuple[tuple[Pick, ...], bool]
+"""Picks, and whether a plural names them."""
+
+
+def _pick(nths: Iterable[int], days: Iterable[int]) -> tuple[Pick, ...]:
+    return tuple(Pick(nth, day) for nth in nths for day in days)
+
+
+def _pick_month_days(days: Iterable[int]) -> _Item:
+    return _pick(days, [DAY]), False
+
+
+def _list_weekdays(c: Cursor) -> tuple[list[int], bool] | None:
+    found = parse_list(c, _parse_weekdays, "comma", "and", "or", is_joined=True)
+    return ([day for days, _ in found for day in days], any(plural for _, plural in found)) if found else None
+
+
+_parse_weekdays = Rule(
+    "weekdays",
+    (
+        "first=weekdays|weekday to|dash last=weekday|weekdays",
+        lambda first, last: (list_around(first, last, WEEKDAYS), True),
+    ),
+    ("day=weekdays", lambda day: ([day], True)),
+    ("day=weekday", lambda day: ([day], False)),
+)
+Rule(
+    "dayset",
+    ("[article] days=daysets", lambda days: (SETS[days], True)),
+    ("[article] days=dayset", lambda days: (SETS[days], days not in WEEKENDS)),
+)
+Rule("nths", ("[article] &ordinal|ordinal-end|tens nths=@ordinals", lambda nths: nths))
+Rule(
+    "counted_day",
+    ("day-word", lambda: DAY),
+    ("dayset:0|daysets:0", lambda: WORKDAY),
+    ("dayset:2|daysets:2", lambda: WEEKENDDAY),
+)
+_parse_numbered_day = Rule(
+    "numbered_day",
+    ("day=@number" + _NO_DAY, lambda day: day if 1 <= day <= _LONGEST_MONTH else None),
+)
+_parse_month_day = Rule("month_day", ("&number &@is_digits day=@numbered_day", lambda day: day))
+
+
+def _make_range(token: Token) -> _Item | None:
+    first, last, *rest = token.value
+    if rest or "-" not in token.text or not 1 <= first < last <= _LONGEST_MONTH:
+        return None
+    return _pick_month_days(range(first, last + 1))
+
+
+_parse_item = Rule(
+    "item",  # ordinals with what they count, names of days, or numbers
+    (
+        "[&a article &weekday|weekdays|daysets] names=@weekdays|@dayset",
+        lambda names: (_pick([0], names[0]), names[1]),
+    ),
+    (
+        "nths=@nths [day-word &weekday] names=@weekday_list",
+        lambda nths, names: (_pick(nths, names[0]), names[1]),
+    ),
+    ("nths=@nths day=@counted_day", lambda nths, day: (_pick(nths, [day]), False)),
+    (
+        "[article=article] days=@nths [&of|each|per period=@at] !month|unit|part|dayset|daysets",
+        lambda article, days, period: _pick_month_days(days) if article or period or days[-1] >= 0 else None,
+    ),
+    ("day-number days=@numbered_days", _pick_month_days),
+    ("&number days=@month_days &of &@period", _pick_month_days),  # 3, 15 and 30 of the month
+    ("[day-number] &pair token=@token pair &of &@period", _make_range),
+    (
+        "the !@ordinal day=@number !@is_plain" + _NO_DAY + "|month|weekday|dayset|number|past|dash",
+        lambda day: _pick_month_days([day]) if 1 <= day <= _LONGEST_MONTH else None,
+    ),
+)
+_parse_listed_item = Rule(
+    "listed_item",  # every 2, 15
+    ("item=@item", lambda item: item),
+    ("&number days=@month_days !of", lambda days: _pick_month_days(days) if len(days) > 1 else None),
+    ("days=@nths !month|unit|part|dayset|daysets", _pick_month_days),
+)
+_parse_positions = Rule(
+    "positions",  # the 1st and last of Monday to Friday
+    (
+        "[article] &ordinal|ordinal-end|tens nths=@ordinals of &weekday names=@weekday_list",
+        lambda nths, names: (
+            Days(_pick([0], names[0]), marked=True, on=True, positions=tuple(nths)) if len(names[0]) > 1 else None
+        ),
+    ),
+)
+
+
 def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
     """Parse days: ``mondays and fridays``, ``2nd and last Friday of each month``, ``Dec 24``, ``1st, 15th``."""
     start = c.at
-    chosen = c.attempt(_parse_positions)
+    chosen: Days | None = _parse_positions(c)
     if chosen is not None:
-        return replace(chosen, span=c.span(start))
-    result = _parse_dates(c) or c.attempt(lambda c: _parse_named_days(c, each=each))
-    if result is None:
-        c.at = start
+        return chosen
+    found = parse_list(c, parse_dates, "comma", "and", "or", "also", leads=("on", "each"))
+    days = Days(dates=tuple(date for dates in found for date in dates)) if found else _parse_named_days(c, each=each)
+    if days is None:
         return None
-    picks, on_dates, period, plural, weeks = result
-    return Days(
-        picks,
-        period,
-        on_dates,
-        weeks=weeks,
-        marked=each or plural or (period is not None and period.each),
-        loose=each and period is None and any(pick.nth > 1 and pick.what < DAY for pick in picks),
-        plural=plural,
+    return replace(
+        days,
+        marked=days.marked or each,
         either=next(filter(None, map(_find_choice, c.matches[start : c.at])), ""),
         business=any("business" in matches for matches in c.matches[start : c.at]),
         span=c.span(start),
@@ -269,176 +355,36 @@ def _find_choice(matches: Matches) -> str:
     return "weekend" if "dayset" in matches and matches["dayset"].value in WEEKENDS else ""
 
 
-def _parse_positions(c: Cursor) -> Days | None:
-    """Parse ``the 1st and last of Monday to Friday``."""
-    c.take("article")
-    nths = parse_ordinals(c)
-    if not nths or c.take("of") is None or not c.sees("weekday"):
-        return None
-    found = _parse_names(c, sets=False)
-    picks = tuple(Pick(0, pick.what) for pick in found[0]) if found is not None else ()
-    return Days(picks, marked=True, on=True, positions=tuple(nths)) if len(picks) > 1 else None
-
-
-_Found = tuple[tuple[Pick, ...], tuple[Date, ...], Period | None, bool, tuple[int, ...]]
-
-
-def _parse_named_days(c: Cursor, *, each: bool) -> _Found | None:
+def _parse_named_days(c: Cursor, *, each: bool) -> Days | None:
     picks: list[Pick] = []
     plural = False
-    count = 0
     while len(picks) < MOST_ITEMS:
         before = c.at
-        again = False
+        listed = each
         if picks:
             joined = c.skip("comma", "and", "or", "also", "slash")
             said_on = c.take("on") is not None
-            again = c.take("each") is not None
+            listed = c.take("each") is not None or each
             if not joined and (picks[-1].nth or said_on or not c.sees("weekday", "weekdays")):
                 c.at = before
                 break
-        result = _parse_item(c, listed=each or (again and count > 0))
-        if result is None:
+        item = (_parse_listed_item if listed else _parse_item)(c)
+        if item is None:
             c.at = before
             break
-        count += 1
-        items, is_plural = result
-        plural = plural or is_plural
-        picks += [pick for pick in items if pick not in picks]
+        picks += [pick for pick in item[0] if pick not in picks]
+        plural = plural or item[1]
     if not picks:
         return None
     period = parse_period(c, nth=any(pick.nth for pick in picks), each=each)
-    weeks = (_parse_weeks(c) if period is None else None) or ()
-    return tuple(picks), (), period, plural, weeks
-
-
-def _parse_item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
-    """Parse one item: ordinals with what they count, or names of days."""
-    start = c.at
-    article = c.take("article") is not None
-    nths = parse_ordinals(c)
-    if not nths:
-        if c.at == start + 1 and "a" in c.matches[start] and c.sees("weekday", "weekdays", "daysets"):
-            return _parse_names(c)  # "on a Wednesday"
-        c.at = start
-        return (
-            c.attempt(_parse_names)
-            or c.attempt(lambda c: _parse_month_days(c, listed=listed))
-            or c.attempt(_parse_the_number)
-        )
-    alone = not (article or listed or c.sees("of", "each", "per", "month"))
-    unit = c.take("day-word")
-    if unit is not None and not c.sees("weekday"):
-        return [Pick(nth, DAY) for nth in nths], False
-    named = _parse_names(c, sets=False)
-    if named is not None:
-        return [Pick(nth, pick.what) for nth in nths for pick in named[0]], named[1]
-    special = c.take("dayset", "daysets")
-    if special is not None:
-        what = WORKDAY if special.value == 0 else WEEKENDDAY if special.value == 2 else None
-        if what is None:
-            c.at = start
-            return None
-        return [Pick(nth, what) for nth in nths], False
-    if c.sees("month", "unit", "part") or (alone and nths[-1] < 0):
-        c.at = start
-        return None
-    return [Pick(nth, DAY) for nth in nths], False
-
-
-def _parse_names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | None:
-    """Parse names of weekdays and ranges of them. A list is one item only after an ordinal."""
-    picks: list[Pick] = []
-    plural = False
-    while len(picks) < MOST_ITEMS:
-        before = c.at
-        if picks:
-            if sets or not c.skip("comma", "and", "or"):
-                break
-            if c.sees("article", "ordinal", "ordinal-end", "number", "tens"):
-                c.at = before
-                break
-        several = c.take("weekdays")
-        one = several or c.take("weekday")
-        if one is None:
-            c.at = before
-            break
-        plural = plural or several is not None
-        first = one.value
-        middle = c.at
-        if c.take("to", "dash") is not None:
-            last = c.take("weekday", "weekdays")
-            if last is None:
-                c.at = middle
-            else:
-                plural = True
-                picks += [Pick(0, day) for day in list_around(first, last.value, WEEKDAYS)]
-                continue
-        picks.append(Pick(0, first))
-    if picks:
-        return picks, plural
-    if not sets:
-        return None
-    c.take("article")
-    several = c.take("daysets")
-    special = several or c.take("dayset")
-    if special is None:
-        return None
-    return [Pick(0, day) for day in SETS[special.value]], several is not None or special.value not in WEEKENDS
-
-
-def _parse_month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
-    """Parse days of the month as numbers: ``3, 15 and 30 of the month``, ``day 20``, ``every 2, 15``."""
-    start = c.at
-    is_numbered = c.take("day-number") is not None
-
-    def parse_day(c: Cursor) -> int | None:
-        if c.token is None or (c.token.kind != NUMBER and not is_numbered):
-            return None
-        value = parse_number(c)
-        return value if value is not None and 1 <= value <= _LONGEST_MONTH and not c.sees(*NOT_A_DAY) else None
-
-    leads = ("day-number", "each") if listed else ("day-number",)
-    runs = parse_list(c, lambda c: parse_run(c, parse_day, _LONGEST_MONTH), "comma", "and", "or", leads=leads)
-    result = [day for run in runs for day in run]
-    token = c.token
-    if not result and token is not None and token.kind == PAIR and "-" in token.text and len(token.value) == 2:
-        first, last = token.value
-        c.at += 1
-        if 1 <= first < last <= 31 and c.sees("of"):
-            result = list(range(first, last + 1))
-    if not result or not (is_numbered or c.sees("of") or (listed and len(result) > 1)):
-        c.at = start
-        return None
-    before = c.at
-    if c.sees("of") and not is_numbered and parse_period(c, nth=True, each=False) is None:
-        c.at = start
-        return None
-    c.at = before
-    return [Pick(value, DAY) for value in result], False
-
-
-def _parse_the_number(c: Cursor) -> tuple[list[Pick], bool] | None:
-    """Parse ``the 27``: a day of the month by a plain number, at the end of the phrase's words for days."""
-    if c.take("the") is None:
-        return None
-    value = parse_number(c)
-    following = (
-        "unit",
-        "month",
-        "times",
-        "halfday",
-        "oclock",
-        "weekday",
-        "dayset",
-        "number",
-        "fraction",
-        "past",
-        "dash",
+    return Days(
+        tuple(picks),
+        period,
+        weeks=(_parse_weeks(c) if period is None else None) or (),
+        marked=plural or (period is not None and period.each),
+        loose=each and period is None and any(pick.nth > 1 and pick.what < DAY for pick in picks),
+        plural=plural,
     )
-    if value is None or not 1 <= value <= 31 or c.sees(*following) or not (c.ended or c.matches[c.at]):
-        return None
-    return [Pick(value, DAY)], False
 
 
 Rule(
@@ -464,12 +410,6 @@ def _parse_week(c: Cursor) -> int | None:
     return value if value is not None and 1 <= value <= 53 else None
 
 
-def _parse_dates(c: Cursor) -> _Found | None:
-    found = parse_list(c, parse_dates, "comma", "and", "or", "also", leads=("on", "each"))
-    dates = tuple(date for some in found for date in some)
-    return ((), dates, None, False, ()) if dates else None
-
-
 def list_weekdays(pick: Pick) -> tuple[int, ...]:
     """Return the weekdays that a pick counts among."""
     return {WORKDAY: WORKING, WEEKENDDAY: WEEKEND, DAY: (*WORKING, *WEEKEND)}.get(pick.what, (pick.what,))
@@ -487,6 +427,9 @@ RULES.update(
     days_after_month=lambda c: _list_days(c, _parse_day_after_month, is_joined=True) or None,
     days_before_month=_list_days_before,
     days=parse_days,
+    weekday_list=_list_weekdays,
+    numbered_days=lambda c: _list_days(c, _parse_numbered_day, leads=("day-number", "each")) or None,
+    month_days=lambda c: _list_days(c, _parse_month_day, leads=("day-number", "each")) or None,
     months=lambda c: parse_months(c) or None,
     ordinals=lambda c: parse_ordinals(c) or None,
     week_list=lambda c: tuple(parse_list(c, _parse_week, "comma", "and", "or")) or None,

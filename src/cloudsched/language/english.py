@@ -464,7 +464,10 @@ ENGLISH = Language(
             "|for the time being|same time|at the same time|the same time|thanks|thank you|just|then|you can"
             "|go ahead and"
         },
-        "copula": {1: "is|are|is now|should be|will be|has to be|needs to be|must be|takes place|take place|starts at|begins at"},
+        "copula": {
+            1: "is|are|is now|should be|will be|has to be|needs to be|must be|takes place|take place"
+            "|starts at|begins at"
+        },
         "pronoun": {1: "it|this|that|them|this one|that one"},
         "joint": {1: "to|onto|until|till|by|into"},
         "link": {1: "of|to|from|with|for|in|on"},

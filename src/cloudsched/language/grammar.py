@@ -76,15 +76,11 @@ def _move_day(edge: int | None, included: int | None, side: int, day: int, perio
     )
 
 
-Rule(
-    "nth_day",
-    ("day-number day=@number", lambda day: day),
-    ("day=@ordinal", lambda day: day),
-)
+Rule("day_number", ("day-number day=@number", lambda day: day))
 parse_moved_days = Rule(
     "moved_days",  # the last business day before the 25th, the first working day on or after the 10th of each month
     (
-        _BUSINESS + " [article] day=@nth_day !business|dayset|weekday|day-word|unit [period=@period]",
+        _BUSINESS + " [article] day=@day_number|@ordinal !business|dayset|weekday|day-word|unit [period=@period]",
         _move_day,
     ),
 )
@@ -130,51 +126,40 @@ parse_week_start = Rule(
 )
 
 _Read = tuple[tuple[Clause, ...], int]
-_Rule = tuple[Callable[[Cursor], Clause | list[Clause] | None], frozenset[str]]
-
-
-def _rule(rule: Callable[[Cursor], Clause | list[Clause] | None], needs: str = "") -> _Rule:
-    """Return a rule with the classes of which a phrase has at least one, if the rule can apply anywhere in it."""
-    return rule, frozenset(needs.split())
-
-
-_RULES: tuple[_Rule, ...] = (
-    _rule(parse_named_calendars, "moved moved-to"),
-    _rule(parse_night, "night-to night-from"),
-    _rule(clauses.parse_except, "except"),
-    _rule(clauses.parse_added, "added"),
-    _rule(parse_moved_days, "business"),
-    _rule(parse_shifted, "before after on-or"),
-    _rule(clauses.parse_rest, "rest"),
-    _rule(clauses.parse_each, "each"),
-    _rule(clauses.parse_counted_days, "the-next consecutive"),
-    _rule(clauses.parse_adverb, "adverb bi tri twice times minute-adverb"),
-    _rule(points.parse_relative, "relday now in ahead on hence after from before next coming closest"),
-    _rule(clocks.parse_window, "from between after"),
-    _rule(clauses.parse_start, "from between start"),
-    _rule(clauses.parse_end, "until before times twice for for-after"),
-    _rule(clocks.parse_hour_point, "hour-point hourly-point past minute-number"),
-    _rule(clocks.parse_times),
-    _rule(points.parse_edge, "edge"),
-    _rule(clocks.parse_part, "part parts tonight part-adverb"),
-    _rule(parse_days_on),
-    _rule(points.parse_edge_noun, "edge-noun"),
-    _rule(points.parse_repeated_edge, "edge"),
-    _rule(clocks.parse_grid, "minute-number second-number hour-number"),
-    _rule(points.parse_year_limit),
-    _rule(points.parse_within, "next"),
-    _rule(parse_months_in, "month"),
-    _rule(parse_week_start, "week-start"),
-    _rule(clauses.parse_only_if, "if-day"),
-    _rule(clauses.parse_place),
-    _rule(
-        clauses.parse_mark,
-        "synchronised skip-back skip-forward skip-omit following completion always recurring forever twice",
+_RULES: dict[Callable[[Cursor], Clause | list[Clause] | None], str] = {
+    parse_named_calendars: "moved moved-to",
+    parse_night: "night-to night-from",
+    clauses.parse_except: "except",
+    clauses.parse_added: "added",
+    parse_moved_days: "business",
+    parse_shifted: "before after on-or",
+    clauses.parse_rest: "rest",
+    clauses.parse_each: "each",
+    clauses.parse_counted_days: "the-next consecutive",
+    clauses.parse_adverb: "adverb bi tri twice times minute-adverb",
+    points.parse_relative: "relday now in ahead on hence after from before next coming closest",
+    clocks.parse_window: "from between after",
+    clauses.parse_start: "from between start",
+    clauses.parse_end: "until before times twice for for-after",
+    clocks.parse_hour_point: "hour-point hourly-point past minute-number",
+    clocks.parse_times: "",
+    points.parse_edge: "edge",
+    clocks.parse_part: "part parts tonight part-adverb",
+    parse_days_on: "",
+    points.parse_edge_noun: "edge-noun",
+    points.parse_repeated_edge: "edge",
+    clocks.parse_grid: "minute-number second-number hour-number",
+    points.parse_year_limit: "",
+    points.parse_within: "next",
+    parse_months_in: "month",
+    parse_week_start: "week-start",
+    clauses.parse_only_if: "if-day",
+    clauses.parse_place: "",
+    clauses.parse_mark: (
+        "synchronised skip-back skip-forward skip-omit following completion always recurring forever twice"
     ),
-)
-
-_RULES_FOR_NAMES: tuple[_Rule, ...] = (_rule(clauses.parse_place),)
-"""The rules that may begin with a word outside the lexicon: a city names a time zone."""
+}
+"""The rules, in order, each with the classes of which a phrase has at least one if the rule can apply in it."""
 
 
 class Parser:
@@ -196,7 +181,7 @@ class Parser:
         self.refused: Refused | None = None
         self.cursor: Cursor = Cursor(tokens, self.matches, language)
         kinds = {kind for matches in self.matches for kind in matches}
-        self._rules = [each for each in _RULES if not each[1] or not each[1].isdisjoint(kinds)]
+        self._rules = [rule for rule, needs in _RULES.items() if not needs or not kinds.isdisjoint(needs.split())]
         self._memo: dict[int, tuple[list[Clause], int] | None] = {}
 
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
@@ -239,8 +224,8 @@ class Parser:
         c = self.cursor
         c.at = at
         kind = "comma"
-        while not c.ended:
-            if kind != "also" and c.token is not None and c.token.text == ";":
+        while (token := c.token) is not None:
+            if token.text == ";":
                 kind = "also"  # descriptions put it between schedules that hold side by side
             if c.take("comma", "polite") is not None:
                 continue
@@ -271,7 +256,8 @@ class Parser:
         if at >= len(self.matches):
             return None
         c = self.cursor
-        for rule, _ in _RULES_FOR_NAMES if is_plain(self.matches[at]) else self._rules:
+        # A word outside the lexicon may begin a city, which names a time zone.
+        for rule in [clauses.parse_place] if is_plain(self.matches[at]) else self._rules:
             c.at = at
             try:
                 result = rule(c)

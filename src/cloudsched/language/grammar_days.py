@@ -17,7 +17,6 @@ from cloudsched.language.grammar_numbers import (
     WEEKDAYS,
     list_around,
     parse_list,
-    parse_number,
     parse_ordinals,
     parse_run,
 )
@@ -32,9 +31,14 @@ if TYPE_CHECKING:
     from cloudsched.language.lexicon import Language, Token
 
 
-_LONGEST_MONTH = 31
+_DAYS = range(1, 32)
 _OF = "&of|in|month|each|per [of|in] [article] "
 _NO_DAY = " !" + "|".join(NOT_A_DAY)
+
+
+def _check_day(day: int) -> int | None:
+    return day if day in _DAYS else None
+
 
 Rule(
     "interval",
@@ -55,7 +59,7 @@ _parse_period = Rule(
         _OF + "!next months=@ordinals unit of|in [article=article] [each=each] unit:6",
         lambda months, article, each: (
             Period(Unit.QUARTER, quarter_months=tuple(months), each=bool(each), definite=bool(article and not each))
-            if all(1 <= month <= 3 for month in months)
+            if {1, 2, 3}.issuperset(months)
             else None
         ),
     ),
@@ -108,7 +112,7 @@ Rule(
 
 def _make_iso_date(token: Token) -> Date:
     year, month, day = token.value
-    if not (1 <= month <= 12 and 1 <= day <= _LONGEST_MONTH):
+    if month not in MONTHS or day not in _DAYS:
         raise Refused("no-such-date")
     return Date(month, day, year)
 
@@ -118,10 +122,10 @@ def _make_date(token: Token, language: Language) -> Date | None:
     is_dotted, is_first = "." in token.text, language.month_first
     if is_dotted and not rest and is_first is not False:
         return None
-    is_open = is_first is None and not is_dotted and month != day and month <= 12 and day <= 12
+    is_open = is_first is None and not is_dotted and month != day and month in MONTHS and day in MONTHS
     if month > 12 or is_dotted or (is_first is False and day <= 12):
         month, day = day, month
-    if not (1 <= month <= 12 and 1 <= day <= _LONGEST_MONTH):
+    if month not in MONTHS or day not in _DAYS:
         return None
     year = next((year + 2000 if year < 100 else year for year in rest), None)
     return Date(month, day, year, swapped=(day, month) if is_open else None)
@@ -151,10 +155,10 @@ Rule(
 _parse_day_after_month = Rule(
     "day_after_month",  # 20 and 30, the 15th, on day 20
     (
-        "[on] [article] [day-number] !@is_long day=@ordinal|@number ![&halfday-short|unit-short &@is_glued]"
+        "[on] [article] [day-number] !@is_long day=@counter ![&halfday-short|unit-short &@is_glued]"
         + _NO_DAY
         + "|of|month|weekday|weekdays|dayset",
-        lambda day: day if day > 0 else None,
+        lambda day: day,
     ),
 )
 _parse_day_before_month = Rule(
@@ -164,7 +168,7 @@ _parse_day_before_month = Rule(
 
 
 def _list_days(c: Cursor, parse_day: Callable[[Cursor], int | None], **options: Any) -> list[int]:
-    runs = parse_list(c, lambda c: parse_run(c, parse_day, _LONGEST_MONTH), "comma", "and", "or", **options)
+    runs = parse_list(c, lambda c: parse_run(c, parse_day, _DAYS[-1]), "comma", "and", "or", **options)
     return [day for run in runs for day in run]
 
 
@@ -184,17 +188,17 @@ Rule("several_months", ("months=@months", lambda months: len(months) > 1 or None
 Rule("date_weekday", ("weekday=weekday [comma] [on-day &number|ordinal|tens]", lambda weekday: weekday))
 Rule(
     "day_of_weekday",
-    ("article day=@ordinal", lambda day: day),
-    ("&ordinal &@is_digits day=@ordinal", lambda day: day),
+    ("article day=@ordinal", _check_day),
+    ("&ordinal &@is_digits day=@ordinal", _check_day),
     (
         "[article] &number &@is_day_first day=@number" + " !oclock|halfday|hour-mark|hours-said|to|dash|times|number",
-        lambda day: day,
+        _check_day,
     ),
 )
 
 
 def _make_dates(weekday: int | None, month: int, days: list[int], year: int | None) -> list[Date] | None:
-    if not all(1 <= day <= _LONGEST_MONTH for day in days):
+    if not all(map(_check_day, days)):
         raise Refused("no-such-date")
     if len(days) > 1 and weekday is not None:
         return None
@@ -205,19 +209,17 @@ parse_dates = Rule(
     "dates",  # a month with one or several days, a numeric date, or a feast. A weekday may stand before it
     (
         "[weekday=@date_weekday] feast=feast [year=@year]",
-        lambda weekday, feast, year: [Date(*divmod(feast, 100), year, weekday, is_leap_day=feast == _LEAP_DAY)],
+        lambda weekday, feast, year: [Date(feast // 100, feast % 100, year, weekday, is_leap_day=feast == _LEAP_DAY)],
     ),
     (
         "[weekday=@date_weekday] date=@numeric_date|@named_date",
-        lambda weekday, date: (
-            [replace(date, weekday=weekday, span=NOWHERE)] if 1 <= date.day <= _LONGEST_MONTH else None
-        ),
+        lambda weekday, date: [replace(date, weekday=weekday, span=NOWHERE)] if date.day in _DAYS else None,
     ),
     ("[weekday=@date_weekday] [article] month=month days=@days_after_month [year=@year]", _make_dates),
     ("[weekday=@date_weekday] days=@days_before_month !@several_months month=month [year=@year]", _make_dates),
     (
         "weekday=weekday [comma] !@days_before_month day=@day_of_weekday !of|unit|month|weekday|dayset",
-        lambda weekday, day: [Date(day=day, weekday=weekday)] if 1 <= day <= _LONGEST_MONTH else None,
+        lambda weekday, day: [Date(day=day, weekday=weekday)],
     ),
 )
 
@@ -277,14 +279,14 @@ Rule(
 )
 _parse_numbered_day = Rule(
     "numbered_day",
-    ("day=@number" + _NO_DAY, lambda day: day if 1 <= day <= _LONGEST_MONTH else None),
+    ("day=@number" + _NO_DAY, _check_day),
 )
 _parse_month_day = Rule("month_day", ("&number &@is_digits day=@numbered_day", lambda day: day))
 
 
 def _make_range(token: Token) -> _Item | None:
     first, last, *rest = token.value
-    if rest or "-" not in token.text or not 1 <= first < last <= _LONGEST_MONTH:
+    if rest or "-" not in token.text or not 1 <= first < last <= _DAYS[-1]:
         return None
     return _pick_month_days(range(first, last + 1))
 
@@ -308,8 +310,8 @@ _parse_item = Rule(
     ("&number days=@month_days &of &@period", _pick_month_days),  # 3, 15 and 30 of the month
     ("[day-number] &pair token=@token pair &of &@period", _make_range),
     (
-        "the !@ordinal day=@number !@is_plain" + _NO_DAY + "|month|weekday|dayset|number|past|dash",
-        lambda day: _pick_month_days([day]) if 1 <= day <= _LONGEST_MONTH else None,
+        "the !@ordinal day=@numbered_day !@is_plain !month|weekday|dayset|number|past|dash",
+        lambda day: _pick_month_days([day]),
     ),
 )
 _parse_listed_item = Rule(
@@ -403,11 +405,7 @@ _parse_weeks = Rule(
     ("in|of parity=parity [dash] [numbered] week-number", lambda parity: tuple(range(parity, 54, 2))),
     ("in|of !parity week-number weeks=@week_list", lambda weeks: weeks),
 )
-
-
-def _parse_week(c: Cursor) -> int | None:
-    value = parse_number(c)
-    return value if value is not None and 1 <= value <= 53 else None
+_parse_week = Rule("week_of_year", ("week=@number", lambda week: week if 1 <= week <= 53 else None))
 
 
 def list_weekdays(pick: Pick) -> tuple[int, ...]:
@@ -417,7 +415,7 @@ def list_weekdays(pick: Pick) -> tuple[int, ...]:
 
 RULES.update(
     is_digits=lambda c: c.tokens[c.at].text[0].isdigit() or None,
-    is_glued=lambda c: c.tokens[c.at].glued or None,
+    is_glued=lambda c: (c.token is not None and c.token.glued) or None,
     is_long=lambda c: (c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2) or None,
     is_day_first=lambda c: (c.language.month_first is False and c.tokens[c.at].kind == NUMBER) or None,
     language=lambda c: c.language,

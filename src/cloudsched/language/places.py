@@ -108,6 +108,7 @@ def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, 
         return None
     if token.text in {"utc", "gmt"} and at + 2 < len(tokens) and tokens[at + 1].text in {"+", "-"}:
         return None
+    known = _load_zones()
     words: list[str] = []
     best: tuple[tuple[str, ...], int, bool] | None = None
     end = at
@@ -118,7 +119,6 @@ def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, 
             break
         end += 1
         key = " ".join(words)
-        known = _load_zones()
         if key in known:
             best = known[key][0], end, known[key][1]
         elif best is None and key != "meter" and key.endswith("er") and (key := key.removesuffix("er")) in known:

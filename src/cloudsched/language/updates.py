@@ -99,12 +99,9 @@ class Edit:
         return changed
 
 
-_POLICIES = ("gap", "fold", "sub_daily", "calendars")
-"""The fields of a schedule that words seldom name, so that new words keep them."""
-
-
 def _keep_policies(built: Schedule, current: Schedule, plan: Plan, context: Context, **more: object) -> Schedule:
-    kept = {name: getattr(current, name) for name in _POLICIES}
+    """Return a schedule with what words seldom name, so that new words keep it."""
+    kept = {name: getattr(current, name) for name in ("gap", "fold", "sub_daily", "calendars")}
     return add_calendars(built.model_copy(update={**kept, **more}), plan, context)
 
 

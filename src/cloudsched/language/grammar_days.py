@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.language.grammar_numbers import (
     MONTHS,
     MOST_ITEMS,
-    NOT_A_DAY,
     WEEKDAYS,
     list_around,
     parse_list,
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
 
 _DAYS = range(1, 32)
 _OF = "&of|in|month|each|per [of|in] [article] "
-_NO_DAY = " !" + "|".join(NOT_A_DAY)
+_NO_DAY = " !halfday|oclock|unit|times|clock-minute|to-last|zone-time|fraction"
+"""What rules out that a number before it is a day of the month."""
 
 
 def _check_day(day: int) -> int | None:
@@ -323,7 +323,7 @@ _parse_listed_item = Rule(
 _parse_positions = Rule(
     "positions",  # the 1st and last of Monday to Friday
     (
-        "[article] &ordinal|ordinal-end|tens nths=@ordinals of &weekday names=@weekday_list",
+        "nths=@nths of &weekday names=@weekday_list",
         lambda nths, names: (
             Days(_pick([0], names[0]), marked=True, on=True, positions=tuple(nths)) if len(names[0]) > 1 else None
         ),

@@ -16,8 +16,6 @@ T = TypeVar("T")
 EVERY_OTHER = 3
 """The value of a word for "each" that leaves out every second one: "om de dag" is every other day."""
 MOST_ITEMS = 62
-NOT_A_DAY = ("halfday", "oclock", "unit", "times", "clock-minute", "to-last", "zone-time", "fraction")
-"""Word classes that rule out that a number before them is a day of the month."""
 
 
 def parse_number(c: Cursor) -> int | None:
@@ -269,17 +267,6 @@ def _parse_fraction(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit,
     else:
         whole, rest = divmod(count * int(text.replace(".", "")), 10 ** len(text.split(".")[1]))
     return None if rest else (finer, whole)
-
-
-def take_next(c: Cursor, *kinds: str) -> tuple[int, int] | None:
-    """Take "next week": the number ahead, and the value of the next words, if any."""
-    start = c.at
-    ahead = c.take("next")
-    found = c.take(*kinds) if ahead is not None else None
-    if ahead is None or found is None:
-        c.at = start
-        return None
-    return ahead.value, found.value
 
 
 RULES.update(length=parse_length, number=parse_number, ordinal=parse_ordinal)

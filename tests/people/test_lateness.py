@@ -16,10 +16,7 @@ HOUR = timedelta(hours=1)
 app = App(Settings())
 
 
-@app.handler("remind")
-def remind() -> str:
-    """Return what is delivered."""
-    return "Take your pill"
+app.handler("remind")(lambda: "Take your pill")
 
 
 @app.handler("report")

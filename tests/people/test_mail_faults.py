@@ -24,10 +24,7 @@ app = App(Settings())
 MINUTE = timedelta(minutes=1)
 
 
-@app.handler("say")
-def say() -> str:
-    """Return what is delivered."""
-    return "Water the plants"
+app.handler("say")(lambda: "Water the plants")
 
 
 @pytest.fixture

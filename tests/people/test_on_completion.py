@@ -24,10 +24,7 @@ URL = "https://example.com/done"
 HOUR = timedelta(hours=1)
 
 
-@app.handler("say", access="users")
-def say() -> dict[str, int]:
-    """Succeed."""
-    return {"plants": 3}
+app.handler("say", access="users")(lambda: {"plants": 3})
 
 
 @app.handler("broken", access="users", retry=1)
@@ -42,16 +39,10 @@ def pay(payload: dict[str, int]) -> None:
     raise ValueError(payload.get("price"))
 
 
-@app.handler("stop")
-def stop() -> Cancel:
-    """Cancel."""
-    return Cancel("there are no plants")
+app.handler("stop")(lambda: Cancel("there are no plants"))
 
 
-@app.handler("wait")
-def wait() -> Retry:
-    """Ask for another attempt."""
-    return Retry("not yet", 2 * HOUR)
+app.handler("wait")(lambda: Retry("not yet", 2 * HOUR))
 
 
 @app.handler("approve")

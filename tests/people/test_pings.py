@@ -23,10 +23,7 @@ URL = "https://hc.example/id"
 HOUR = timedelta(hours=1)
 
 
-@app.handler("say", access="users")
-def say() -> dict[str, str]:
-    """Succeed."""
-    return {"secret": "of the result"}
+app.handler("say", access="users")(lambda: {"secret": "of the result"})
 
 
 @app.handler("broken", retry=2)
@@ -35,10 +32,7 @@ def broken() -> None:
     raise ValueError("secret of the error")
 
 
-@app.handler("stop")
-def stop() -> Cancel:
-    """Cancel."""
-    return Cancel("there is nothing to do")
+app.handler("stop")(lambda: Cancel("there is nothing to do"))
 
 
 @app.handler("nap")

@@ -27,9 +27,10 @@ def _allow_slow_last_poll() -> Iterator[None]:
 
 
 @pytest.fixture
-def app() -> App:
-    """The app with the greeting handlers, in place of one without handlers."""
-    return greeting_app.app
+def app(request: pytest.FixtureRequest) -> App:
+    """The app of the test's module, or the one with the greeting handlers."""
+    found: App = getattr(request.module, "app", greeting_app.app)
+    return found
 
 
 @pytest.fixture

@@ -58,16 +58,13 @@ def queue() -> Iterator[CloudTasksEmulator]:
         yield emulator
 
 
-@pytest.fixture
-def app() -> App:
-    """An app that is opened by its settings, once the service's address is known."""
-    app = App()
+app = App()
+"""An app that is opened by its settings, once the service's address is known."""
 
-    @app.handler("greet", access="users")
-    def greet(payload: dict[str, str]) -> str:
-        return f"hello {payload['name']}"
 
-    return app
+@app.handler("greet", access="users")
+def greet(payload: dict[str, str]) -> str:
+    return f"hello {payload['name']}"
 
 
 @contextmanager

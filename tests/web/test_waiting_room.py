@@ -31,8 +31,7 @@ WAIT = 20 * SECOND
 def sim() -> Iterator[Simulation]:
     app = App()
 
-    @app.handler("act")
-    def act() -> None: ...
+    app.handler("act")(lambda: None)
 
     with Simulation(app, default_lead=timedelta(0)) as simulation:
         yield simulation

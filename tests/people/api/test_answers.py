@@ -49,34 +49,32 @@ ASKED: dict[str, Any] = {}
 """What the handler asks, as a test has it."""
 
 
-@pytest.fixture
-def app() -> App:
-    app = App()
+app = App()
 
-    @app.handler("early", events={"decision": Decision}, early_events=("decision",))
-    def early(ctx: Context, _payload: dict[str, str]) -> str:
+
+@app.handler("early", events={"decision": Decision}, early_events=("decision",))
+def early(ctx: Context, _payload: dict[str, str]) -> str:
+    try:
+        ctx.wait_for("decision", timeout=DAY, by=("user:bob",), channels=["EMAIL"])
+    except EventTimedOut:
+        return "late"
+    return "answered"
+
+
+@app.handler("renew", retry=False, events={"decision": Decision, "order": Order, "strict": Strict})
+def renew(ctx: Context, _payload: dict[str, str]) -> Any:  # noqa: ANN401 - JSON
+    found = []
+    for _ in range(ASKED.get("rounds", 1)):
+        options = {"timeout": DAY, "by": ("user:bob",), "question": "Renew it?", "channels": ["EMAIL"]}
+        event = ASKED.get("event", "decision")
         try:
-            ctx.wait_for("decision", timeout=DAY, by=("user:bob",), channels=["EMAIL"])
+            given, sender = ctx.wait_for(event, **options | ASKED.get("options", {}), with_sender=True)
+            found.append([given["approved"], given.get("note", ""), sender.person, sender.role, sender.via])
         except EventTimedOut:
-            return "late"
-        return "answered"
-
-    @app.handler("renew", retry=False, events={"decision": Decision, "order": Order, "strict": Strict})
-    def renew(ctx: Context, _payload: dict[str, str]) -> Any:  # noqa: ANN401 - JSON
-        found = []
-        for _ in range(ASKED.get("rounds", 1)):
-            options = {"timeout": DAY, "by": ("user:bob",), "question": "Renew it?", "channels": ["EMAIL"]}
-            event = ASKED.get("event", "decision")
-            try:
-                given, sender = ctx.wait_for(event, **options | ASKED.get("options", {}), with_sender=True)
-                found.append([given["approved"], given.get("note", ""), sender.person, sender.role, sender.via])
-            except EventTimedOut:
-                found.append(["late"])
-        if ASKED.pop("fails", False):
-            raise ValueError("broken")
-        return found
-
-    return app
+            found.append(["late"])
+    if ASKED.pop("fails", False):
+        raise ValueError("broken")
+    return found
 
 
 @pytest.fixture

@@ -100,18 +100,17 @@ MAIN_STATES = ("active", "full of events", "paused", "paused by its user", "fail
 """States that meet every kind of task; the others need not, since kinds matter only to the right to start."""
 
 
-@pytest.fixture
-def app() -> App:
-    """Handlers open to users, to servers only, and open with limits."""
-    app = App(Settings())
+app = App(Settings())
+"""Handlers open to users, to servers only, and open with limits."""
 
-    def work(ctx: Context) -> None:
-        pass
 
-    app.handler("open", access="users")(work)
-    app.handler("closed")(work)
-    app.handler("modest", access="users", user_max_priority=Priority.LOW)(work)
-    return app
+def work(ctx: Context) -> None:
+    pass
+
+
+app.handler("open", access="users")(work)
+app.handler("closed")(work)
+app.handler("modest", access="users", user_max_priority=Priority.LOW)(work)
 
 
 class World(RoleHarness):

@@ -12,12 +12,8 @@ from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.domain.documents.audit_note import KEPT_FOR
 from cloudsched.errors import StoreUnavailable
 
-
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
-    app.handler("work", access="users")(lambda: None)
-    return app
+app = App(Settings())
+app.handler("work", access="users")(lambda: None)
 
 
 def create(world: ApiWorld, task_id: str, owner: str = "ada") -> None:

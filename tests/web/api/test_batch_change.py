@@ -29,11 +29,9 @@ def app(calls: list[str]) -> App:
     """Work for users, work for servers only, and work that always fails."""
     app = App(Settings())
 
-    @app.handler("work", access="users")
-    def work() -> None: ...
+    app.handler("work", access="users")(lambda: None)
 
-    @app.handler("maintain")
-    def maintain() -> None: ...
+    app.handler("maintain")(lambda: None)
 
     @app.handler("fail", access="users", retry=False)
     def fail(ctx: Context) -> None:

@@ -21,28 +21,26 @@ CHANGES: dict[str, tuple[str, str, object]] = {
 """A request for each operation that changes one task."""
 
 
-@pytest.fixture
-def app() -> App:
-    """An app with a handler for workers, and handlers that call it or fail, all of them open to users."""
-    app = App(Settings())
+app = App(Settings())
+"""An app with a handler for workers, and handlers that call it or fail, all of them open to users."""
 
-    @app.handler("work", tool=True, pull="gpu", access="users")
-    def work(payload: dict[str, Any]) -> str:
-        return f"worked on {payload}"
 
-    @app.handler("flow", pull=None, access="users")
-    def flow(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
-        return ctx.call("work", {}, pull="gpu")
+@app.handler("work", tool=True, pull="gpu", access="users")
+def work(payload: dict[str, Any]) -> str:
+    return f"worked on {payload}"
 
-    @app.handler("broken", access="users")
-    def broken() -> Fail:
-        return Fail("broken")
 
-    @app.handler("nest", pull=None, access="users")
-    def nest(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
-        return ctx.call(CHILDREN_HANDLER, {}, children=[PULL_CHILD])
+@app.handler("flow", pull=None, access="users")
+def flow(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
+    return ctx.call("work", {}, pull="gpu")
 
-    return app
+
+app.handler("broken", access="users")(lambda: Fail("broken"))
+
+
+@app.handler("nest", pull=None, access="users")
+def nest(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
+    return ctx.call(CHILDREN_HANDLER, {}, children=[PULL_CHILD])
 
 
 def lowest_call(world: ApiWorld, task_id: str) -> str:

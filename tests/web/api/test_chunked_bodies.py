@@ -23,15 +23,11 @@ CHUNKED = {"Transfer-Encoding": "chunked"}
 TASK: dict[str, Any] = {"owner": "ada", "handler": "work"}
 
 
-@pytest.fixture
-def app() -> App:
-    """An app with a handler for workers."""
-    app = App(Settings())
+app = App(Settings())
+"""An app with a handler for workers."""
 
-    @app.handler("work", pull="gpu")
-    def work() -> None: ...
 
-    return app
+app.handler("work", pull="gpu")(lambda: None)
 
 
 @pytest.fixture

@@ -29,12 +29,9 @@ def explain(ask: Ask, who: str, task_id: str) -> list[str]:
     return [each["sentence"] for each in ask(who, f"/v1/tasks/{task_id}/explain").json["findings"]]
 
 
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
-    for name in ("work", "slow6"):
-        app.handler(name, access="users")(lambda: None)
-    return app
+app = App(Settings())
+for name in ("work", "slow6"):
+    app.handler(name, access="users")(lambda: None)
 
 
 @pytest.fixture

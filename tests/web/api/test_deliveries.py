@@ -13,12 +13,8 @@ from cloudsched.features.deliveries.maker import delivery_ids
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Role
 
-
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
-    app.handler("remind", access="users")(lambda: "Water the plants")
-    return app
+app = App(Settings())
+app.handler("remind", access="users")(lambda: "Water the plants")
 
 
 @pytest.fixture

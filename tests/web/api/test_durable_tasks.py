@@ -43,25 +43,24 @@ class Decision(BaseModel):
     note: str
 
 
-@pytest.fixture
-def app() -> App:
-    """An app with a durable handler that calls another one three times, and then waits for an event."""
-    app = App(Settings())
+app = App(Settings())
+"""An app with a durable handler that calls another one three times, and then waits for an event."""
 
-    @app.handler("part")
-    def part(payload: dict[str, int]) -> int:
-        return payload["n"]
 
-    @app.handler("whole")
-    def whole(ctx: Context) -> dict[str, Any]:
-        parts = ctx.gather(*[ctx.call("part", {"n": n}) for n in range(3)])
-        return {"parts": parts, "by": ctx.wait_for("approved").by}
+@app.handler("part")
+def part(payload: dict[str, int]) -> int:
+    return payload["n"]
 
-    @app.handler("decide", events={"decision": Decision})
-    def decide(ctx: Context) -> str:
-        return ctx.wait_for("decision", Decision, timeout=7 * DAY).note
 
-    return app
+@app.handler("whole")
+def whole(ctx: Context) -> dict[str, Any]:
+    parts = ctx.gather(*[ctx.call("part", {"n": n}) for n in range(3)])
+    return {"parts": parts, "by": ctx.wait_for("approved").by}
+
+
+@app.handler("decide", events={"decision": Decision})
+def decide(ctx: Context) -> str:
+    return ctx.wait_for("decision", Decision, timeout=7 * DAY).note
 
 
 @pytest.fixture

@@ -14,27 +14,26 @@ from cloudsched import App, Context, Settings
 log = logging.getLogger("tests.bank")
 
 
-@pytest.fixture
-def app() -> App:
-    """Handlers that log for admins or for owners, and one for workers."""
-    app = App(Settings())
+app = App(Settings())
+"""Handlers that log for admins or for owners, and one for workers."""
 
-    @app.handler("inner", access="users")
-    def inner(ctx: Context) -> str:
-        log.warning("the password is hunter2")
-        ctx.sleep(HOUR)
-        return "inner"
 
-    @app.handler("outer", access="users", logs="owner")
-    def outer() -> str:
-        log.warning("we thank you")
-        return "outer"
+@app.handler("inner", access="users")
+def inner(ctx: Context) -> str:
+    log.warning("the password is hunter2")
+    ctx.sleep(HOUR)
+    return "inner"
 
-    @app.handler("paint", access="users", pull="gpu")
-    def paint(payload: dict[str, Any]) -> str:
-        return f"{payload}"
 
-    return app
+@app.handler("outer", access="users", logs="owner")
+def outer() -> str:
+    log.warning("we thank you")
+    return "outer"
+
+
+@app.handler("paint", access="users", pull="gpu")
+def paint(payload: dict[str, Any]) -> str:
+    return f"{payload}"
 
 
 @pytest.mark.parametrize("is_open", [True, False])

@@ -18,20 +18,20 @@ from cloudsched.testing import Simulation
 HOURS = 3
 
 
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
+app = App(Settings())
 
-    @app.handler("spend", query_per_execution=2, tokens_per_execution=500, access="users")
-    def spend(ctx: Context) -> None:
-        ctx.used(queries=1)
 
-    @app.handler("parent")
-    def parent(ctx: Context) -> Any:  # noqa: ANN401 - what its call returns
-        return ctx.call("spend")
+@app.handler("spend", query_per_execution=2, tokens_per_execution=500, access="users")
+def spend(ctx: Context) -> None:
+    ctx.used(queries=1)
 
-    app.handler("free")(lambda: None)
-    return app
+
+@app.handler("parent")
+def parent(ctx: Context) -> Any:  # noqa: ANN401 - what its call returns
+    return ctx.call("spend")
+
+
+app.handler("free")(lambda: None)
 
 
 @pytest.mark.parametrize("option", ["query_per_execution", "tokens_per_execution"])

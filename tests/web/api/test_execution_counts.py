@@ -16,18 +16,14 @@ from cloudsched.engine.queries.time_parts import MAX_PARTS
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
 
+app = App(Settings())
+"""A handler that fails every third time."""
 
-@pytest.fixture
-def app() -> App:
-    """A handler that fails every third time."""
-    app = App(Settings())
 
-    @app.handler("work", retry=0)
-    def work(ctx: Context) -> None:
-        if ctx.scheduled_for.hour % 3 == 0:
-            raise ValueError("no")
-
-    return app
+@app.handler("work", retry=0)
+def work(ctx: Context) -> None:
+    if ctx.scheduled_for.hour % 3 == 0:
+        raise ValueError("no")
 
 
 @pytest.mark.parametrize(

@@ -14,19 +14,17 @@ from cloudsched.testing import START
 log = logging.getLogger("tests.bank")
 
 
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
+app = App(Settings())
 
-    @app.handler("inner", access="users")
-    def inner() -> None:
-        log.warning("the password is hunter2")
 
-    @app.handler("outer", access="users", logs="owner")
-    def outer() -> None:
-        log.warning("we thank you")
+@app.handler("inner", access="users")
+def inner() -> None:
+    log.warning("the password is hunter2")
 
-    return app
+
+@app.handler("outer", access="users", logs="owner")
+def outer() -> None:
+    log.warning("we thank you")
 
 
 def test_owners_read_what_handlers_say_is_theirs(world: ApiWorld) -> None:

@@ -15,28 +15,26 @@ PAST = "2026-12-31T00:00:00Z"
 LATER = {"rrule": "FREQ=YEARLY", "dtstart": "2027-06-01T09:00:00"}
 
 
-@pytest.fixture
-def app() -> App:
-    """An app with a handler that works, one that fails and one that waits."""
-    app = App(Settings())
+app = App(Settings())
+"""An app with a handler that works, one that fails and one that waits."""
 
-    @app.handler("work", access="users")
-    def work() -> dict[str, str]:
-        return {"secret": "result"}
 
-    @app.handler("fail", access="users", retry=0)
-    def fail() -> None:
-        raise KeyError("x")
+app.handler("work", access="users")(lambda: {"secret": "result"})
 
-    @app.handler("try", access="users", retry=RetryPolicy(base=DAY, cap=DAY))
-    def try_again() -> None:
-        raise KeyError("x")
 
-    @app.handler("wait", access="users")
-    def wait(ctx: Context) -> None:
-        ctx.wait_for("word", timeout=9 * DAY)
+@app.handler("fail", access="users", retry=0)
+def fail() -> None:
+    raise KeyError("x")
 
-    return app
+
+@app.handler("try", access="users", retry=RetryPolicy(base=DAY, cap=DAY))
+def try_again() -> None:
+    raise KeyError("x")
+
+
+@app.handler("wait", access="users")
+def wait(ctx: Context) -> None:
+    ctx.wait_for("word", timeout=9 * DAY)
 
 
 def run(call: Call, sim: Simulation, *handlers: str, **more: Any) -> None:

@@ -17,20 +17,18 @@ HOURLY = Schedule.every(HOUR, start=START + HOUR)
 PRIVATE = "hunter2-and-more"
 
 
-@pytest.fixture
-def app() -> App:
-    """A handler open to users that fails if it is told to, and one for workers."""
-    app = App(Settings())
+app = App(Settings())
+"""A handler open to users that fails if it is told to, and one for workers."""
 
-    @app.handler("work", access="users")
-    def work(payload: dict[str, Any]) -> Fail | None:
-        return Fail("as told") if payload.get("fails") else None
 
-    @app.handler("remote", pull="gpu", access="users")
-    def remote(ctx: Context) -> None:
-        pass
+@app.handler("work", access="users")
+def work(payload: dict[str, Any]) -> Fail | None:
+    return Fail("as told") if payload.get("fails") else None
 
-    return app
+
+@app.handler("remote", pull="gpu", access="users")
+def remote(ctx: Context) -> None:
+    pass
 
 
 def create(world: ApiWorld, who: str = "ada", **fields: Any) -> str:

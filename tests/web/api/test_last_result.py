@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from tests.web.callers import DAY, HOUR
 from tests.web.conftest import Call, fetch
 
@@ -16,18 +15,15 @@ HOURLY = {"rrule": "FREQ=HOURLY", "dtstart": "2027-01-01T01:00:00"}
 RESULT = {"rows": [1, None, {"a": None}], "text": "ä"}
 
 
-@pytest.fixture
-def app() -> App:
-    """An app whose handler fails while its task's payload says so."""
-    app = App(Settings())
+app = App(Settings())
+"""An app whose handler fails while its task's payload says so."""
 
-    @app.handler("work", access="users", retry=0)
-    def work(payload: dict[str, Any]) -> dict[str, Any]:
-        if payload:
-            raise KeyError("x")
-        return RESULT
 
-    return app
+@app.handler("work", access="users", retry=0)
+def work(payload: dict[str, Any]) -> dict[str, Any]:
+    if payload:
+        raise KeyError("x")
+    return RESULT
 
 
 def make(call: Call) -> None:

@@ -14,15 +14,11 @@ EVERYTHING = {"action": "PAUSE", "filter": {"status": "ACTIVE"}}
 HOURLY: dict[str, Any] = {"handler": "work", "payload": {}, "schedule": "every hour"}
 
 
-@pytest.fixture
-def app() -> App:
-    """Work for users."""
-    app = App(Settings())
+app = App(Settings())
+"""Work for users."""
 
-    @app.handler("work", access="users")
-    def work() -> None: ...
 
-    return app
+app.handler("work", access="users")(lambda: None)
 
 
 def ask(roles: RoleHarness, who: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -15,17 +15,13 @@ from cloudsched.errors import NotAllowed
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import ON_BEHALF_OF, Role
 
+app = App(Settings())
+app.handler("remind", access="users")(lambda: "Water the plants")
 
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
-    app.handler("remind", access="users")(lambda: "Water the plants")
 
-    @app.handler("break", access="users")
-    def break_down() -> None:
-        raise ValueError("secret of the database")
-
-    return app
+@app.handler("break", access="users")
+def break_down() -> None:
+    raise ValueError("secret of the database")
 
 
 @pytest.fixture

@@ -10,23 +10,20 @@ from tests.web.callers import MINUTE, RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.engine.queries import task_search
 
+app = App(Settings())
 
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
 
-    @app.handler("report", access="users")
-    def report(payload: dict[str, str]) -> None: ...
+@app.handler("report", access="users")
+def report(payload: dict[str, str]) -> None: ...
 
-    @app.handler("tidy", access="users")
-    def tidy() -> None: ...
 
-    @app.handler("calls")
-    def calls(ctx: Context) -> None:
-        for _ in range(3):
-            ctx.call("tidy", {})
+app.handler("tidy", access="users")(lambda: None)
 
-    return app
+
+@app.handler("calls")
+def calls(ctx: Context) -> None:
+    for _ in range(3):
+        ctx.call("tidy", {})
 
 
 def create(roles: RoleHarness, owner: str, title: str, handler: str = "tidy", **more: Any) -> None:

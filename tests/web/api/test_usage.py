@@ -12,19 +12,15 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.settings import Prices
 from cloudsched.testing import Simulation
 
+app = App(Settings())
 
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
 
-    @app.handler("spend", access="users")
-    def spend(ctx: Context) -> None:
-        ctx.used(queries=3, tokens=500)
+@app.handler("spend", access="users")
+def spend(ctx: Context) -> None:
+    ctx.used(queries=3, tokens=500)
 
-    @app.handler("idle", access="users")
-    def idle() -> None: ...
 
-    return app
+app.handler("idle", access="users")(lambda: None)
 
 
 @pytest.fixture

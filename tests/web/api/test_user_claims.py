@@ -27,9 +27,7 @@ def app(told: list[str]) -> App:
     def hook(_: Task, execution: Execution) -> None:
         told.append(execution.id)
 
-    @app.handler("check_credit", on_failure=hook)
-    def check_credit() -> str:
-        return "poor"
+    app.handler("check_credit", on_failure=hook)(lambda: "poor")
 
     @app.handler("paint", access="users", pull="gpu", user_queues=["press"])
     def paint(payload: dict[str, Any]) -> str:

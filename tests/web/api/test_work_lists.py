@@ -20,16 +20,11 @@ from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Role
 
+app = App(Settings())
+"""An app with a handler for workers."""
 
-@pytest.fixture
-def app() -> App:
-    """An app with a handler for workers."""
-    app = App(Settings())
 
-    @app.handler("render", access="users")
-    def render() -> None: ...
-
-    return app
+app.handler("render", access="users")(lambda: None)
 
 
 def queue_up(call: Call, sim: Simulation, *tasks: dict[str, Any]) -> None:

@@ -61,12 +61,9 @@ class WorkerRoleHarness(RoleHarness):
         return found
 
 
-@pytest.fixture
-def app() -> App:
-    """A handler that users may name; all others are only known to workers."""
-    app = App(Settings())
-    app.handler("mine", access="users", user_queues=QUEUES)(lambda: None)
-    return app
+app = App(Settings())
+"""A handler that users may name; all others are only known to workers."""
+app.handler("mine", access="users", user_queues=QUEUES)(lambda: None)
 
 
 @pytest.fixture

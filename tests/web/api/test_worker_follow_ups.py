@@ -11,15 +11,11 @@ from tests.web.callers import HOUR, KEYS, SECOND, Answer, ApiWorld, make_keys, r
 from cloudsched import App, Settings
 from cloudsched.testing import Simulation
 
-
-@pytest.fixture
-def app() -> App:
-    """Work of workers and what may follow it, of which users may not name ``pay``."""
-    app = App(Settings())
-    app.handler("paint", access="users", pull="gpu")(lambda: None)
-    app.handler("tell", access="users")(lambda: None)
-    app.handler("pay")(lambda: None)
-    return app
+app = App(Settings())
+"""Work of workers and what may follow it, of which users may not name ``pay``."""
+app.handler("paint", access="users", pull="gpu")(lambda: None)
+app.handler("tell", access="users")(lambda: None)
+app.handler("pay")(lambda: None)
 
 
 @pytest.fixture

@@ -13,25 +13,23 @@ from cloudsched.testing import Simulation
 SCRIPT = "return await tools.{}({{}})"
 
 
-@pytest.fixture
-def app() -> App:
-    """Handlers for users and for servers alone, as tools, with a queue, and one that says whose event it received."""
-    app = App(Settings())
-    app.handler("open", access="users", tool=True)(lambda: "open")
-    app.handler("closed", tool=True)(lambda: "closed")
-    app.handler("slow", access="users", tool=True, user_max_priority="LOW")(lambda: "slow")
-    app.handler("render", access="users", pull="render", user_queues=["gpu"])(lambda: "rendered")
+app = App(Settings())
+"""Handlers for users and for servers alone, as tools, with a queue, and one that says whose event it received."""
+app.handler("open", access="users", tool=True)(lambda: "open")
+app.handler("closed", tool=True)(lambda: "closed")
+app.handler("slow", access="users", tool=True, user_max_priority="LOW")(lambda: "slow")
+app.handler("render", access="users", pull="render", user_queues=["gpu"])(lambda: "rendered")
 
-    @app.handler("approval", access="users")
-    def approval(ctx: Context) -> dict[str, Any]:
-        payload, sender = ctx.wait_for("approved", with_sender=True)
-        return {"payload": payload, "role": sender.role, "subject": sender.subject}
 
-    @app.handler("strict", access="users")
-    def strict(ctx: Context) -> list[Any]:
-        return [ctx.wait_for("approved", by=("admin",)), ctx.wait_for("approved")]
+@app.handler("approval", access="users")
+def approval(ctx: Context) -> dict[str, Any]:
+    payload, sender = ctx.wait_for("approved", with_sender=True)
+    return {"payload": payload, "role": sender.role, "subject": sender.subject}
 
-    return app
+
+@app.handler("strict", access="users")
+def strict(ctx: Context) -> list[Any]:
+    return [ctx.wait_for("approved", by=("admin",)), ctx.wait_for("approved")]
 
 
 def task(**fields: Any) -> dict[str, Any]:

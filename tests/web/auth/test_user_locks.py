@@ -15,17 +15,14 @@ from cloudsched.features.locks.fields import LockScope, scoped_lock_key
 PRESS = {"lockKey": "press"}
 
 
-@pytest.fixture
-def app() -> App:
-    """Work for users that a worker holds until it reports, and code that calls it with a lock of its own."""
-    app = App(Settings())
-    app.handler("work", access="users", pull="q")(lambda: None)
+app = App(Settings())
+"""Work for users that a worker holds until it reports, and code that calls it with a lock of its own."""
+app.handler("work", access="users", pull="q")(lambda: None)
 
-    @app.handler("flow", access="users")
-    def flow(ctx: Context, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        return ctx.call("work", {}, **payload)
 
-    return app
+@app.handler("flow", access="users")
+def flow(ctx: Context, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+    return ctx.call("work", {}, **payload)
 
 
 def create(roles: RoleHarness, who: str, **fields: Any) -> dict[str, Any]:

@@ -19,13 +19,10 @@ STARTS: dict[str, object] = {
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2026-12-01T09:00:00"}
 
 
-@pytest.fixture
-def app() -> App:
-    """Handlers that fail, one for users and one for servers, both tools, and one in the operator's queue."""
-    app = App(Settings())
-    app.handler("open", access="users", tool=True, retry=False)(lambda: Fail("open"))
-    app.handler("closed", tool=True, retry=False)(lambda: Fail("closed"))
-    return app
+app = App(Settings())
+"""Handlers that fail, one for users and one for servers, both tools, and one in the operator's queue."""
+app.handler("open", access="users", tool=True, retry=False)(lambda: Fail("open"))
+app.handler("closed", tool=True, retry=False)(lambda: Fail("closed"))
 
 
 def create(roles: RoleHarness, **fields: Any) -> str:

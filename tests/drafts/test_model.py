@@ -98,7 +98,7 @@ class Parrot:
         return {**GOOD, "schedule": self.schedule}
 
 
-@try_each("text, schedule", [(text, schedule) for text, _, schedule in (*RIGHT, *READ, *WRONG)])
+@try_each("text, schedule", [*RIGHT, *READ, *WRONG])
 def test_no_schedule_of_a_model_is_stored_unconfirmed(text: str, schedule: str) -> None:
     """Right or wrong, it is asked about, with when it would run, and what is confirmed is what was shown.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -24,7 +24,6 @@ from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import HARMLESS, NUMBER, PLAIN, WORD
 from cloudsched.language.nodes import Clause, Phrase, Repeat, Span, Unit
-from cloudsched.language.places import find_place
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
@@ -45,10 +44,6 @@ _NO_LEAD: Final = 0.5
 """What it costs more if a frequency that begins a title says nothing of when: "weekly report"."""
 _NO_CUT: Final = 0.3
 """What it costs more if the last words of a clause are not left to the title: "at 10:00 | morning pages"."""
-_RIVAL: Final = 0.06
-"""What it costs more to leave a day to the title that may well be the schedule's."""
-_NO_DAY: Final = 0.4
-"""What it costs if the schedule names times of day alone."""
 
 T = TypeVar("T")
 _Condition = tuple[str, bool, frozenset[str]]
@@ -69,10 +64,12 @@ def _compile(table: Mapping[str, T]) -> _Rows[T]:
 def _find(rows: _Rows[T], said: Mapping[str, AbstractSet[str]]) -> Iterator[T]:
     """Yield the values of the rows that hold, given the kinds of what stands where."""
     for (place, is_absent, kinds), others, value in rows:
-        if said[place].isdisjoint(kinds) is is_absent and all(
-            said[other].isdisjoint(some) is absent for other, absent, some in others
-        ):
-            yield value
+        if said[place].isdisjoint(kinds) is is_absent:
+            for other, absent, some in others:
+                if said[other].isdisjoint(some) is not absent:
+                    break
+            else:
+                yield value
 
 
 _PLACES: Final = {str(by): by for by in range(-2, 5)}
@@ -121,8 +118,7 @@ _KINDS: Final = _compile(
         "each 1:weak": "recurs",
         "zone-of": "zone",
         "plain 1:zone-time 2:!to|for": "zone",
-        "plain 1:plain 2:zone-time 3:!to|for": "zone",
-        "plain 1:plain 2:plain 3:zone-time 4:!to|for": "zone",
+        "plain 1:zone": "zone",
     }
 )
 """More classes of a word, by its neighbours: the object of a verb, one that may begin the title within a clause."""
@@ -180,7 +176,6 @@ _BEHIND: Final = _compile(
         "last:clause -1:bare-part": 2.0,
         "before:day last:part -1:part -2:weekday|weekdays": 2.0,  # "on Friday at 8pm Sunday Night | Football"
         "last:part last:!each -2:rim": 1.0,  # "morning pages at 9"
-        "last:city": 0.35,  # its zone may be meant
         "last:times zone": 2.0,  # "9:00 Narnia time"
     }
 )
@@ -188,7 +183,6 @@ _BEHIND: Final = _compile(
 
 _LOOSE: Final = "at|on|in|from|by|of|to|and|or|article|the|until|before|after|past|than"
 _CALENDAR: Final = "weekday|weekdays|month|feast|adverb|bi|tri|dayset|daysets|pair|date|relday|possessive"
-_CLOCK: Final = "clock|oclock|halfday|named-time|half|past|hours-said"
 _WAYS: Final = _compile(
     {
         # "an hour before | 6pm", "move gym to | 6am"
@@ -202,7 +196,7 @@ _WAYS: Final = _compile(
         "title:recurs before:whole": 2.0,
         "before:divided before:!timed|sure rest:!timed|sure": 2.0,
         "before:divided before:timed rest:timed|part": 2.0,  # "every Friday at 5pm play | Friday Night | Magic"
-        "all:!dated": _NO_DAY,
+        "all:!dated": 0.4,  # the schedule names times of day alone
         # "Monday gym | at 7": the day is no title
         f"all:!dated before:!whole title:{_CALENDAR}": 2.0,
         "all:!day before:!whole title:event-1|event-2": 9.0,  # "sunset walk": when that is, nobody knows here
@@ -215,7 +209,7 @@ _WAYS: Final = _compile(
         "before:clause before:!divided next:part end:part": 2.0,  # "parents evening"
         "before:clause before:!divided|shown all:!timed": 0.3,
         "before:clause before:!divided|shown|says-each|sure all:!timed": 1.4,  # "The 5th wave"
-        f"before:sure before:!divided|shown|says-each all:!timed title:{_CLOCK}": 1.4,
+        "before:sure before:!divided|shown|says-each all:!timed title:clock|oclock|halfday|named-time|hours-said": 1.4,
         # a single unknown word may have been meant as a time
         "before:clause before:!divided|shown|relative rest:!clause all:!timed title:single": 1.7,
         "next:mark end:verb-intro": 0.3,  # "10k run | on Saturday"
@@ -226,6 +220,7 @@ _WAYS: Final = _compile(
 
 _OPEN_ENDS: Final = frozenset([*_LOOSE.split("|"), "for", "then", "greeting"])
 """The kinds of words that no title has before clauses in its midst."""
+_BLOCKING: Final = {"change", "condition", "until", "between"}
 _WRITTEN_TIME: Final = re.compile(r"([01]?\d|2[0-3])\.[0-5]\d")
 """A time of day that might be another number: 9.15."""
 
@@ -355,6 +350,8 @@ class _Covers:
         if c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after]):
             lead = ()
         spared = sum(self._prices[begin:after]) if lead else 0.0
+        if not (lead or shown or self._kinds[begin] & _BLOCKING) and self._prices[begin] > MOST:
+            return
         said = _describe_all(before) | shown
         if shown and not said.isdisjoint({"timed", "sure"}) and "for" not in self._kinds[begin - 1]:
             # "remind me on Friday at 5 to | plan Monday": all words behind "to" are the title
@@ -382,7 +379,7 @@ class _Covers:
                 if {"shown", "clause"} <= said and "day" not in said and "single-day" in _describe_all(rest):
                     # "remind me at noon that rent is due | on Friday": that may be what, and not when
                     title = way.title and (way.title[0], self._tokens[self._end - 1].end)
-                    yield replace(way, title=title, clauses=before, price=way.price + _RIVAL, is_rival=True)
+                    yield replace(way, title=title, clauses=before, price=way.price + 0.06, is_rival=True)
 
     def _make(
         self,
@@ -390,7 +387,7 @@ class _Covers:
         end: int,
         clauses: tuple[Clause, ...],
         price: float,
-        before: AbstractSet[str] = frozenset(),
+        before: set[str],
         rest: tuple[Clause, ...] = (),
     ) -> Iterator[Phrase]:
         """Yield the way with this title if it is not too dear."""
@@ -513,10 +510,11 @@ class _Covers:
     def _read_rest(self, at: int) -> tuple[Clause, ...] | None:
         """Return the clauses from a token behind the title to the end. None if they do not reach it."""
         if at not in self._rest:
-            end, clauses = at, ()
+            end, self._rest[at] = at, ()
             for _, reached, before, found in self._walk(at, is_behind=True):
-                end, clauses = self._parser.skip_end(reached), (*before, *found)
-            self._rest[at] = clauses if end >= self._end else None
+                end, self._rest[at] = self._parser.skip_end(reached), (*before, *found)
+            if end < self._end:
+                self._rest[at] = None
         return self._rest[at]
 
     def _price_beginning(self, begin: int, before: Sequence[Clause]) -> float:
@@ -526,8 +524,6 @@ class _Covers:
             "last": last,
             "before": _describe_all(before[:-2]),
         }
-        if "times" in last and find_place(self._tokens, begin) is not None:
-            last.add("city")
         price = sum(_find(_BEGINNINGS, said))
         if price >= _NEVER:
             self._parser.block(begin, hint=HINTS["half-known"])
@@ -540,7 +536,7 @@ class _Covers:
 def _describe(clause: Clause) -> set[str]:
     """Return the class of a clause, what it has, and what it says."""
     said = {"clause", type(clause).__name__.lower()}
-    said |= {each.name for each in fields(clause) if getattr(clause, each.name)}
+    said |= {name for name in clause.__slots__ if getattr(clause, name)}
     if isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
         said.add("length")
     return said.union(*(kinds.split() for kinds in _find(_CLAUSES, {"0": said})))

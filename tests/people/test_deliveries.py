@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,13 +26,6 @@ def talk(ctx: Context) -> None:
 
 
 app.handler("silent")(lambda: None)
-
-
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    with Simulation(app) as simulation:
-        simulation.add_person("ada")
-        yield simulation
 
 
 def make(sim: Simulation, *channels: str, handler: str = "remind", **more: object) -> Task:

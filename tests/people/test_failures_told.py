@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -59,12 +58,9 @@ def dies(_: Context) -> None:
     raise Killed
 
 
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
+@pytest.fixture(autouse=True)
+def _forget() -> None:
     does.clear()
-    with Simulation(app) as simulation:
-        simulation.add_person("ada")
-        yield simulation
 
 
 def make(sim: Simulation, **more: Any) -> Task:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -32,13 +31,6 @@ def broken(ctx: Context) -> str:
     if ctx.attempt < 4:
         raise ValueError("broken")
     return "Take your pill"
-
-
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    with Simulation(app) as simulation:
-        simulation.add_person("ada")
-        yield simulation
 
 
 def make(sim: Simulation, **more: Any) -> Task:

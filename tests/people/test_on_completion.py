@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -49,13 +48,6 @@ app.handler("wait")(lambda: Retry("not yet", 2 * HOUR))
 def approve(ctx: Context) -> object:
     """Wait for an answer, and return it."""
     return ctx.wait_for("answer")
-
-
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    with Simulation(app) as simulation:
-        simulation.add_person("ada")
-        yield simulation
 
 
 def make(sim: Simulation, handler: str = "say", url: str = URL, **more: Any) -> Task:

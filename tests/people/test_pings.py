@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -39,12 +38,6 @@ app.handler("stop")(lambda: Cancel("there is nothing to do"))
 def nap(ctx: Context) -> None:
     """Sleep durably, and succeed."""
     ctx.sleep(2 * HOUR)
-
-
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    with Simulation(app) as simulation:
-        yield simulation
 
 
 def make(sim: Simulation, handler: str = "say", **more: Any) -> Task:

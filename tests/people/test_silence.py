@@ -51,13 +51,6 @@ def notify(ctx: Context, payload: dict[str, Any]) -> Done:
     return Done("the result", silent=True)
 
 
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    with Simulation(app) as simulation:
-        simulation.add_person("ada")
-        yield simulation
-
-
 def make(sim: Simulation, payload: dict[str, Any] | None = None, **more: Any) -> Task:
     """Create a task that uses every channel, and run it to its end."""
     fields: dict[str, Any] = {"owner": "ada", "title": "Plants", "schedule": sim.now, **more}

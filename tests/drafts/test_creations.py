@@ -141,7 +141,7 @@ def test_a_draft_that_says_now_runs_when_it_is_confirmed(sim: Simulation, draft:
     assert task.next_execution_time == about(sim.now)
 
 
-@pytest.mark.parametrize("seconds", [60, 5])
+@try_each("seconds", [60, 5])
 def test_how_soon_words_without_a_time_run_may_be_set(seconds: int) -> None:
     """Never sooner than a draft of a single run may be."""
     lead = timedelta(seconds=seconds)
@@ -171,8 +171,8 @@ def test_what_cannot_be_is_refused_with_its_reason(draft: MakeDraft, text: str, 
     assert drafted.missing[0].reason
 
 
-@pytest.mark.parametrize(
-    ("text", "settings", "code"),
+@try_each(
+    "text, settings, code",
     [
         ("every 2 hours", {"access": Access(open=True, least_interval=120 * MINUTE)}, None),
         ("every 2 hours", {"access": Access(open=True, least_interval=121 * MINUTE)}, "too-often"),

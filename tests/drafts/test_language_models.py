@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.cases import try_each
 from tests.model_server import KEY, ModelServer, chat_reply, gemini_reply, server
 
 from cloudsched.drafts.language_models import require_safe_url
@@ -122,8 +123,8 @@ def test_text_that_is_not_json_is_given_back(server: ModelServer, text: str) -> 
     assert (error.value.kind, error.value.text) == ("not-json", text)
 
 
-@pytest.mark.parametrize(
-    ("model", "kind", "content"),
+@try_each(
+    "model, kind, content",
     [
         ("vertex", "refused", {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}}),
         ("vertex", "refused", gemini_reply("", finishReason="SAFETY")),
@@ -154,7 +155,7 @@ def test_what_gemini_thinks_is_no_answer() -> None:
         assert ask(server) == {"a": 3}
 
 
-@pytest.mark.parametrize("url", ["http://example.com/v1", "ftp://example.com", "example.com", "http://10.0.0.1/v1"])
+@try_each("url", ["http://example.com/v1", "ftp://example.com", "example.com", "http://10.0.0.1/v1"])
 def test_a_key_needs_tls(url: str) -> None:
     """To another machine; a server on this one needs none."""
     with pytest.raises(Misconfigured):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pytest
+from tests.cases import try_each
 from tests.drafts_app import make_app
 from tests.harness import LocalClient
 from tests.language.collected_phrases import CASES, judge, parse_now
@@ -73,7 +73,7 @@ def find_difference(reading: Reading, drafted: dict[str, Any], now: datetime) ->
     return None if same and shown else f"is {drafted['description']} at {shown}, not at {times}"
 
 
-@pytest.mark.parametrize("now", MOMENTS, ids=str)
+@try_each("now", MOMENTS)
 def test_a_collected_phrase_means_the_same_in_a_draft(now: datetime) -> None:
     """Times, question or refusal are those of the grammar; a phrase that it reads rightly is right in the draft."""
     differences = []

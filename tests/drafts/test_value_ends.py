@@ -208,7 +208,7 @@ def test_a_change_keeps_its_way_of_delivery_in_the_answers(sim: Simulation, draf
     assert (changes["payload"]["dose"], changes["deliveryChannels"]) == ("half, with food", ["MOBILE"])
 
 
-@pytest.mark.parametrize("given", ["500", "500 mg"])
+@try_each("given", ["500", "500 mg"])
 def test_a_model_takes_no_part_of_a_value(given: str) -> None:
     """If it does, its answer is dropped, and the words themselves count."""
     said = {"decision": "creation", "schedule": "every day at 8:00", "title": "Pill", "handler": "give"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-import pytest
 from tests.cases import try_each
 
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, format_days
@@ -79,7 +78,7 @@ def test_days_of_the_default_calendar(locale: str, phrase: str, days: list[date]
     assert find_days(phrase, locale) == days
 
 
-@pytest.mark.parametrize("calendar", [None, "hd"])
+@try_each("calendar", [None, "hd"])
 def test_weekdays_are_monday_to_friday_with_and_without_holidays(calendar: str | None) -> None:
     """A default calendar changes nothing for those who say "weekdays"."""
     reading = read("every weekday at 9:30", now=NOW, timezone="UTC", default_calendar=calendar)
@@ -87,8 +86,8 @@ def test_weekdays_are_monday_to_friday_with_and_without_holidays(calendar: str |
     assert reading.schedule.calendars == ()
 
 
-@pytest.mark.parametrize(
-    ("phrase", "code"),
+@try_each(
+    "phrase, code",
     [
         ("every business day at 9:30 and Sundays at 10:30", "inexpressible"),
         ("every day at 9:30 except thanksgiving", "holidays"),
@@ -105,8 +104,8 @@ def test_what_calendars_cannot_express_is_refused(phrase: str, code: str) -> Non
     assert reading.problems[0].code == code
 
 
-@pytest.mark.parametrize(
-    ("locale", "phrase"),
+@try_each(
+    "locale, phrase",
     [
         ("en", "the first and last business day of the month at 9:30"),
         ("de", "am ersten und am letzten Werktag des Monats um 9:30"),
@@ -120,7 +119,7 @@ def test_two_business_days_in_one_phrase_are_refused_with_what_to_do(locale: str
     assert {"en": "make two tasks", "de": "mach zwei Aufgaben"}[locale] in reading.explain()
 
 
-@pytest.mark.parametrize(
+@try_each(
     "phrase",
     [
         "every day at 9:30 except holidays",

@@ -43,8 +43,8 @@ def test_the_title(phrase: str, title: str | None) -> None:
         assert reading.title == title
 
 
-@pytest.mark.parametrize(
-    ("phrase", "assumption"),
+@try_each(
+    "phrase, assumption",
     [
         ("every day", "No time was given, so it is 9:00."),
         ("every day at 9", "9:00 is in the morning."),

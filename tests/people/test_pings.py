@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.authorities import as_user
+from tests.cases import try_each
 
 from cloudsched import App, Cancel, Context, Settings, Task
 from cloudsched.config.access import Access
@@ -125,8 +126,8 @@ def test_addresses_with_a_query_say_each_event_themselves() -> None:
     assert [query.address(each) for each in PingEvent] == [None, query.url, query.failure_url]
 
 
-@pytest.mark.parametrize(
-    ("hosts", "webhook", "url", "arrives"),
+@try_each(
+    "hosts, webhook, url, arrives",
     [
         ((), None, URL, False),
         ((), "https://hc.example/hook", URL, True),

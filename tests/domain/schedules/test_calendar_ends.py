@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pytest
+from tests.cases import try_each
 
 from cloudsched.domain.schedules.calendar_days import format_days
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends
@@ -33,8 +33,8 @@ def find_days(schedule: Schedule, first: date, last: date) -> list[date]:
     return [each.astimezone(zone).date() for each in schedule.between(start.astimezone(UTC), end.astimezone(UTC))]
 
 
-@pytest.mark.parametrize(
-    ("on", "weekends", "day"),
+@try_each(
+    "on, weekends, day",
     [
         ("after", False, date(2028, 1, 1)),
         ("after", True, date(2028, 1, 3)),
@@ -48,7 +48,7 @@ def test_a_move_crosses_the_end_of_the_dates(on: str, day: date, *, weekends: bo
     assert find_days(schedule, date(2027, 12, 1), date(2028, 1, 31)) == [day]
 
 
-@pytest.mark.parametrize("number", [1, -1, 3])
+@try_each("number", [1, -1, 3])
 def test_a_month_without_a_business_day_is_left_out(number: int) -> None:
     """Nothing runs in a month that is closed, nor does its run slip into another; it is recorded with the reason."""
     closed = (date(2027, 7, 30), date(2027, 9, 1))

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import try_each
 from tests.engine.harness import DAY, HOUR, MINUTE
 
 from cloudsched.domain.schedules.calendar_days import WEEKDAYS, format_days, parse_days, to_day
@@ -171,7 +172,7 @@ def local_times(schedule: Schedule, start: datetime, count: int) -> list[str]:
     return [each.astimezone(zone).strftime("%Y-%m-%d %H:%M") for each in schedule.upcoming(start, count)]
 
 
-@pytest.mark.parametrize(("on", "day"), [("after", "2027-03-29"), ("before", "2027-03-26")])
+@try_each("on, day", [("after", "2027-03-29"), ("before", "2027-03-26")])
 def test_a_moved_occurrence_keeps_the_time_that_the_rule_says(on: Any, day: str) -> None:  # noqa: ANN401 - one of three
     """Sunday's 02:30 is in a gap, and would be 03:30 there: moved, it meets the other day's own 02:30."""
     schedule = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T02:30:00", timezone="Europe/Berlin").model_copy(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from tests.call_counts import count_calls
 from tests.cases import try_each
 
@@ -70,7 +69,7 @@ def test_the_second_of_two_equal_local_times_is_given_in_utc() -> None:
     assert Schedule.once(at, timezone="Europe/Paris").describe() == "once, on 2026-10-25 at 01:30, UTC"
 
 
-@pytest.mark.parametrize("locale", ["en", "de"])
+@try_each("locale", ["en", "de"])
 def test_an_instant_is_told_to_the_second_and_a_delay_whole(locale: str) -> None:
     """What runs now has microseconds, and is no summary for that; "in 1 second" would be false for one and a half."""
     at = datetime(2027, 1, 4, 8, 0, 30, 999_999, tzinfo=UTC)

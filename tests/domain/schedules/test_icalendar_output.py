@@ -110,7 +110,7 @@ def test_vtimezones_have_the_zones_offsets() -> None:
             assert offset == timedelta(seconds=load_zone(name).offset_at(instant)), (name, instant)
 
 
-@pytest.mark.parametrize("month", range(1, 13))
+@try_each("month", range(1, 13))
 def test_the_rule_of_a_clock_change_names_its_days(month: int) -> None:
     """Wherever there is a rule, python-dateutil finds the day of the change by it, year after year.
 
@@ -146,7 +146,7 @@ def test_another_program_finds_the_same_occurrences(number: int) -> None:
         assert read_elsewhere(schedule.to_ical(), begin, some[-1] + timedelta(seconds=1)) == some, case["id"]
 
 
-@pytest.mark.parametrize(
+@try_each(
     "fields",
     [
         {"rrule": "FREQ=WEEKLY;BYDAY=MO", "dtstart": "2027-01-01T09:00:00"},
@@ -168,7 +168,6 @@ def test_another_program_finds_the_same_occurrences(number: int) -> None:
         },
         {"at": datetime(2027, 1, 1, 9, tzinfo=UTC)},
     ],
-    ids=str,
 )
 def test_times_that_icalendar_says_otherwise(fields: dict[str, Any]) -> None:
     """Starts that are no occurrences, ends in local time, dates, and several rules are found elsewhere as here."""

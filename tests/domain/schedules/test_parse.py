@@ -74,8 +74,8 @@ def test_an_icalendar_event() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "timezone"),
+@try_each(
+    "text, timezone",
     [
         ("DTSTART:20270101T090000Z\nRRULE:FREQ=DAILY", "UTC"),
         ("DTSTART:20270101T090000\nRRULE:FREQ=DAILY", PARIS),
@@ -91,7 +91,7 @@ def test_the_time_zone_of_an_icalendar_block(text: str, timezone: str) -> None:
     assert Schedule.parse(text, timezone=PARIS).timezone == timezone
 
 
-@pytest.mark.parametrize(
+@try_each(
     "text",
     [
         "DTSTART:20270101T090000\nEXRULE:FREQ=DAILY",
@@ -161,8 +161,8 @@ EUROPE = {"change": "030000", "begin": "-1SU", "end": "-1SU", "months": (3, 10),
 AMERICA = {"change": "020000", "begin": "2SU", "end": "1SU", "months": (3, 11), "winter": "-0500", "summer": "-0400"}
 
 
-@pytest.mark.parametrize(
-    ("zone", "likely", "same_as"),
+@try_each(
+    "zone, likely, same_as",
     [
         (EUROPE, "UTC", "Europe/Berlin"),
         (EUROPE, PARIS, PARIS),
@@ -187,7 +187,7 @@ def test_a_zone_of_any_name_is_the_one_with_the_same_clock(
     assert schedule.timezone == same_as or likely != same_as
 
 
-@pytest.mark.parametrize(
+@try_each(
     "line",
     [
         "SUMMARY:a\u2028b\x85c\x0cd",
@@ -211,7 +211,7 @@ def test_a_line_of_no_form_is_named() -> None:
         Schedule.parse("BEGIN:VEVENT\nSUMMARY:a\nRRULE FREQ=DAILY\nDTSTART:20270101T090000\nEND:VEVENT")
 
 
-@pytest.mark.parametrize(
+@try_each(
     "schedule",
     [
         Schedule.parse(EVENT),
@@ -220,7 +220,6 @@ def test_a_line_of_no_form_is_named() -> None:
         Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T09:00:00", timezone=PARIS, gap="skip", sub_daily="wall"),
         Schedule(rrule="FREQ=SECONDLY;BYSECOND=" + ",".join(map(str, range(60))), timezone=PARIS),
     ],
-    ids=str,
 )
 def test_icalendar_round_trip(schedule: Schedule) -> None:
     """`to_ical` writes text that other programs can read, and `parse` reads it back as the same schedule."""

@@ -6,7 +6,6 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import try_each
@@ -136,7 +135,7 @@ def test_it_is_said_of_those_rules_alone_that_leave_months_out(freq: str, months
     assert bool(tell_missing(schedule)) != is_whole
 
 
-@pytest.mark.parametrize(
+@try_each(
     "schedule",
     [
         "every year on 29 February at 9:00 (only in years that have that day)",

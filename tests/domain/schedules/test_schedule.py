@@ -63,7 +63,7 @@ def test_an_invalid_field_is_refused_by_name(fields: dict[str, Any], field: str)
     assert refused.value.hint
 
 
-@pytest.mark.parametrize("fields", [{"rrule": 5}, {"gap": "jump"}, {"every": "day"}, {"rrule": "FREQ=DAILY", "at": 1j}])
+@try_each("fields", [{"rrule": 5}, {"gap": "jump"}, {"every": "day"}, {"rrule": "FREQ=DAILY", "at": 1j}])
 def test_unknown_fields_and_wrong_types_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidSchedule) as refused:
         Schedule(**fields)
@@ -133,8 +133,8 @@ def test_a_schedule_is_unanchored_until_its_start_is_set() -> None:
     assert anchored.anchor(NOW + timedelta(days=1)) is anchored
 
 
-@pytest.mark.parametrize(
-    ("rule", "dtstart"),
+@try_each(
+    "rule, dtstart",
     [
         ("FREQ=DAILY;BYHOUR=9", "2027-03-01T14:00:00"),
         ("FREQ=DAILY;BYHOUR=9;BYMINUTE=30", "2027-03-01T13:18:00"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.cases import try_each
 from tests.drafts.assistant.harness import ON, ScriptedModel, Tools, answer, create, run, simulate
 
 from cloudsched import App, Settings
@@ -51,8 +52,8 @@ def test_an_app_may_not_have_another_handler_of_that_name() -> None:
         create(sim)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field"),
+@try_each(
+    "wrong, field",
     [
         ({"purpose": " "}, "purpose"),
         ({"payload": {"tools": ["search"], "owner": "eve"}}, "payload.owner"),

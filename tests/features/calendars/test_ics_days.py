@@ -22,8 +22,8 @@ def calendar(*lines: str) -> str:
     return "\r\n".join(body) + "\r\n"
 
 
-@pytest.mark.parametrize(
-    ("lines", "days"),
+@try_each(
+    "lines, days",
     [
         (["DTSTART;VALUE=DATE:20270101"], 1),
         (["DTSTART;VALUE=DATE:20270101", "DTEND;VALUE=DATE:20270102"], 1),

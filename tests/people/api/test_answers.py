@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from pydantic import BaseModel
+from tests.cases import try_each
 from tests.web.callers import RoleHarness, open_api, open_roles
 from werkzeug.test import TestResponse
 
@@ -230,7 +231,7 @@ def test_a_server_that_acts_for_a_person_answers_by_the_api(roles: RoleHarness) 
     assert (approved, person, via) == (True, "user:bob", "key:admin")
 
 
-@pytest.mark.parametrize("replay", [False, True])
+@try_each("replay", [False, True])
 def test_an_async_handler_asks_the_same(*, replay: bool) -> None:
     """Once, also if it is replayed at every point."""
     app = App()

@@ -83,8 +83,3 @@ def test_weekends_that_repeat_are_asked_about_no_more(phrase: str, locale: str) 
     assert schedule is not None
     found = [at.astimezone(HERE).replace(tzinfo=None).isoformat() for at in schedule.upcoming(now, 8)]
     assert found == walk(WEEKEND, ["11:00"])
-
-
-@try_each("phrase", ["plan the weekend on friday at 5pm", "on monday on tuesday at 5pm"])
-def test_days_that_nothing_joins_are_no_list(phrase: str) -> None:
-    assert read(phrase, now=NOW.replace(tzinfo=HERE), timezone=ZONE).kind == "refusal"

@@ -63,6 +63,9 @@ def test_each_is_kept(phrase: str, locale: str, runs: str) -> None:
         ("every day at 8am summer only pack lunch", "en"),
         ("since may every day at 9 tea", "en"),
         ("seit Mai täglich um 9 Uhr Tee", "de"),
+        ("every last Friday night of the month at 1 am", "en"),
+        ("Friday night at 11 pm and 1 am", "en"),
+        ("am letzten Freitag im Monat nachts um 1 Uhr", "de"),
     ],
 )
 def test_what_may_be_meant_in_two_ways_is_asked_or_refused(phrase: str, locale: str) -> None:

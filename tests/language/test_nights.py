@@ -49,18 +49,6 @@ def test_a_time_after_midnight_belongs_to_the_night_of_the_day_before(
     assert find_first(phrase, locale, len(first)) == first
 
 
-@try_each(
-    "phrase, locale",
-    [
-        ("every last Friday night of the month at 1 am", "en"),
-        ("Friday night at 11 pm and 1 am", "en"),
-        ("am letzten Freitag im Monat nachts um 1 Uhr", "de"),
-    ],
-)
-def test_a_night_that_no_rule_names_is_not_guessed(phrase: str, locale: str) -> None:
-    assert read(phrase, now=NOW, timezone=ZONE, locale=locale).schedule is None
-
-
 @try_each("phrase", ["morgen um 3 Uhr nachts", "Taxi am 11. Juni um 3 Uhr nachts"])
 def test_an_hour_at_night_of_a_date_is_asked_about(phrase: str) -> None:
     """It may be early on that day, or in the night that begins on it."""

@@ -97,7 +97,7 @@ def test_text_and_html_say_the_same() -> None:
     assert "<p>.<br>\n你好<br>\nFrom here</p>" in html.get_content().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("name", ["Jürgen Müller", "王小明", 'Ada, "die Große" <ada>', "ä" * 90])
+@try_each("name", ["Jürgen Müller", "王小明", 'Ada, "die Große" <ada>', "ä" * 90])
 def test_a_name_outside_of_ascii_arrives_as_it_is(name: str) -> None:
     """Encoded in 7 bits on the way (RFC 2047), with the address beside it, whatever is in the name."""
     raw = write_mail(make_message(), Recipient(address="ada@example.com", name=name), FROM).as_bytes()
@@ -125,7 +125,7 @@ def test_a_question_links_to_its_page_in_both_forms() -> None:
     assert '<a href="https://example.org/v1/links/answer/abc?a=1&amp;b=2">' in html.get_content()
 
 
-@pytest.mark.parametrize("url", ["http://example.org/u", "https://e.org/u>\r\nBcc: x@y", "javascript:alert(1)"])
+@try_each("url", ["http://example.org/u", "https://e.org/u>\r\nBcc: x@y", "javascript:alert(1)"])
 def test_a_wrong_address_to_unsubscribe_is_refused(url: str) -> None:
     """Only HTTPS, and nothing that ends the header."""
     with pytest.raises(DeliveryRefused):
@@ -152,7 +152,7 @@ def test_attachments_arrive_up_to_the_stated_size() -> None:
         write_mail(make_message(attachments=(large, whole)), ADA, FROM)
 
 
-@pytest.mark.parametrize("content_type", ["text/html\r\nX: y", "text", "message/rfc822", "multipart/mixed", ""])
+@try_each("content_type", ["text/html\r\nX: y", "text", "message/rfc822", "multipart/mixed", ""])
 def test_a_wrong_content_type_is_refused(content_type: str) -> None:
     """A content type that would add headers or parts of its own is no attachment."""
     attachment = Attachment(name="a", content=b"", content_type=content_type)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cases import try_each
 from tests.people.senders.mail_server import PASSWORD, USER, MailServer, make_tls, serve_mail
 from tests.people.senders.messages import ADA, make_message
 
@@ -138,7 +139,7 @@ def test_an_address_outside_of_ascii_is_reached(server: MailServer) -> None:
     assert server.mails[0]["Subject"] == "Grüße"
 
 
-@pytest.mark.parametrize(
+@try_each(
     "url",
     [
         "http://localhost",
@@ -154,7 +155,7 @@ def test_a_wrong_server_address_says_how_it_is_written(url: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("sender", ["Plants", "a@b@c", "a@example.org\nBcc: x@example.com", "jürgen@example.org"])
+@try_each("sender", ["Plants", "a@b@c", "a@example.org\nBcc: x@example.com", "jürgen@example.org"])
 def test_a_wrong_sender_is_refused_at_the_start(sender: str) -> None:
     """A sender that no server would take is a mistake in the settings, and found before a mail is due."""
     with pytest.raises(Misconfigured):

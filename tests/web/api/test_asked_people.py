@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.web.callers import DAY, HOUR, MINUTE, RoleHarness, open_roles
+from tests.web.callers import DAY, HOUR, MINUTE, RoleHarness
 
 from cloudsched import App, Context, EventSender, EventTimedOut, Schedule
 from cloudsched.testing import START
@@ -39,12 +38,6 @@ def app() -> App:
         return {"approved": decision.approved, "by": sender.person, "as": sender.role, "key": sender.subject}
 
     return app
-
-
-@pytest.fixture
-def roles(app: App) -> Iterator[RoleHarness]:
-    with open_roles(app) as opened:
-        yield opened
 
 
 def create(roles: RoleHarness, **more: Any) -> str:

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 import pytest
 from tests.cases import try_each
 from tests.drafts.injections import INJECTIONS
-from tests.drafts_app import make_app
+from tests.drafts.test_requests import open_sim
 from tests.instants import MINUTE, SECOND
 
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.errors import InvalidInput, NotFound, PreconditionFailed
 from cloudsched.testing import Simulation
-
-ZONE = ZoneInfo("Europe/Berlin")
-NOW = datetime(2027, 6, 10, 8, 15, tzinfo=ZONE)
-"""A Thursday."""
-
-
-def open_sim() -> Simulation:
-    return Simulation(make_app(), start=NOW, each_look=timedelta(0))
 
 
 @pytest.fixture

@@ -7,13 +7,10 @@ import re
 import pytest
 from tests.dashboard.role_pages import Pages
 from tests.dashboard.test_unreached import remind, store
-from tests.web.api.test_deliveries import app
 from tests.web.callers import DAY, HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule
 from cloudsched.errors import Forbidden
-
-__all__ = ["app"]  # a fixture
 
 
 def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App) -> None:

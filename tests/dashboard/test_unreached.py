@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from tests.dashboard.role_pages import Pages
-from tests.web.api.test_deliveries import app
 from tests.web.callers import DAY, MINUTE, SECOND
 
 from cloudsched import App, Schedule
@@ -16,8 +15,6 @@ from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.people.wiring import PeopleWiring
-
-__all__ = ["app"]  # a fixture
 
 Channel = Literal["EMAIL", "WEB"]
 NOT_VERIFIED = "No verified e-mail address of the person."
@@ -33,7 +30,8 @@ def remind(pages: Pages, app: App, owner: str, times: int = 1, channels: Sequenc
         app.create(
             title=f"Plants {number}",
             owner=owner,
-            handler="remind",
+            handler="work",
+            payload={},
             delivery_channels=channels,
             schedule=Schedule.once(pages.sim.now + SECOND),
         )

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EVERY_OTHER = 3
-"""The value of a word for "each" that leaves out every second one: "om de dag" is every other day."""
 MOST_ITEMS = 62
 
 

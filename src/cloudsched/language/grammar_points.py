@@ -161,7 +161,7 @@ def _find_day(days: Days) -> Days | Relative | None:
     return days if pick.nth else None
 
 
-parse_point = Rule(
+Rule(
     "point",  # a day, a month or a year at which a schedule starts or ends, or that it leaves out
     ("point=@relative|@edge", lambda point: point),
     ("ahead=next unit:7", Year),

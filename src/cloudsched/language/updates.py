@@ -263,8 +263,11 @@ def change_schedule(
         built = build_schedule(read, context)
         if not built.rules or not current.rules:
             return built
-        kept = {"dtstart": current.dtstart} if not plan.start and _goes_on(current, built, context) else {}
-        return _keep_policies(built, current, plan, context, **kept)
+        if plan.start or not _goes_on(current, built, context):
+            return _keep_policies(built, current, plan, context)
+        begin = built if "BYHOUR" in built.rules[0] else current  # a time of day that is said has its own seconds
+        dtstart = f"{current.dtstart}"[:10] + f"{begin.dtstart}"[10:]
+        return _keep_policies(built, current, plan, context, dtstart=dtstart)
     if plan.within:
         raise Refused("too-vague", plan.within.span, "say on which day, and at what time")
     local = None if current.at is None else context.to_local(current.at)

@@ -160,6 +160,7 @@ _RULES: dict[Callable[[Cursor], Clause | list[Clause] | None], str] = {
     ),
 }
 """The rules, in order, each with the classes of which a phrase has at least one if the rule can apply in it."""
+_NEEDS = [(rule, frozenset(needs.split())) for rule, needs in _RULES.items()]
 
 
 class Parser:
@@ -181,7 +182,7 @@ class Parser:
         self.refused: Refused | None = None
         self.cursor: Cursor = Cursor(tokens, self.matches, language)
         kinds = {kind for matches in self.matches for kind in matches}
-        self._rules = [rule for rule, needs in _RULES.items() if not needs or not kinds.isdisjoint(needs.split())]
+        self._rules = [rule for rule, needs in _NEEDS if not needs or not kinds.isdisjoint(needs)]
         self._memo: dict[int, tuple[list[Clause], int] | None] = {}
 
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:

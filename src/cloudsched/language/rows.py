@@ -53,6 +53,8 @@ class Rule:
     def __call__(self, c: Cursor) -> Any:  # noqa: ANN401 -- what the function of a row returns
         """Return what a row means. None if no row matches. Raises `Refused` if the row does."""
         start, here = c.at, c.matches[c.at]
+        if self.first.isdisjoint(here) and _ANY not in self.first:
+            return None
         for steps, first, names, build in self._rows:
             if first.isdisjoint(here) and _ANY not in first:
                 continue

@@ -312,7 +312,8 @@ def _goes_on(current: Schedule, built: Schedule, context: Context) -> bool:
     """Return whether a schedule has begun in the rhythm of a new one, so that this counts on from its start."""
     rules = [parse_rule(rule) for rule in (*current.rules, *built.rules)]
     is_same = len({(rule.frequency, rule.interval, rule.count) for rule in rules}) == 1 and not rules[0].count
-    return is_same and str(current.dtstart) < context.local.isoformat()
+    has_rhythm = rules[0].interval > 1 or not rules[-1].hours  # "every day at 10:00" is the same from any day on
+    return is_same and has_rhythm and str(current.dtstart) < context.local.isoformat()
 
 
 def _is_fine(group: Group) -> bool:

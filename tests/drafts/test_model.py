@@ -18,10 +18,12 @@ from cloudsched.errors import ModelUnavailable
 from cloudsched.testing import Simulation
 
 SWEDISH = "Påminn mig om att ringa mamma, varje måndag kl 9:30"
+TITLE = 'Ring" every hour "mamma'
+"""It ends no quotes in an answer."""
 GOOD = {
     "decision": "creation",
     "schedule": "every Monday at 9:30",
-    "title": "Ring mamma",
+    "title": TITLE,
     "handler": "remind",
 }
 SAID_MONDAY = ["The day is Monday."]
@@ -73,9 +75,9 @@ def test_when_is_asked_and_read_by_the_grammar(sim: Simulation, server: ModelSer
     assert len(server.requests) == 1
     assert drafted.description == "every Monday at 09:30, Europe/Paris"
     assert drafted.task is not None
-    assert (drafted.task["title"], drafted.task["deliveryChannels"]) == ("Ring mamma", ["EMAIL"])
-    assert drafted.task["payload"] == {"text": "Ring mamma"}
-    assert sim.app.confirm(drafted, owner="ada").title == "Ring mamma"
+    assert (drafted.task["title"], drafted.task["deliveryChannels"]) == (TITLE, ["EMAIL"])
+    assert drafted.task["payload"] == {"text": TITLE}
+    assert sim.app.confirm(drafted, owner="ada").title == TITLE
 
 
 def test_the_model_never_learns_the_time(sim: Simulation, server: ModelServer) -> None:

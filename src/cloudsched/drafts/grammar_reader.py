@@ -79,7 +79,7 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
         read = make_creation(situation, choice, filled, title, reading, questions, delivery)
         return replace(read, is_understood=False)
 
-    if title is not None and f'"{title}"' not in text:
+    if title is not None and quote_value(title) not in text:
         # A title that is an order itself, such as "cancel the report", may not be meant as one.
         order = None if asks_reminder(text) else find_any_order(title)
         if order is not None and (settled := settle_order(situation, order)) is not None:
@@ -166,7 +166,7 @@ def ask_schedule(
 
     answers = []
     for each in reading.readings:
-        text = f'"{title}" {each.description}' if title else each.description
+        text = f"{quote_value(title)} {each.description}" if title else each.description
         answers.append(
             DraftAnswer(label=each.label, description=each.description, text=f"{text}{more}", context=context)
         )

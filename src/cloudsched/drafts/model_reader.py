@@ -246,7 +246,8 @@ class ModelReader:
     def _propose(self, model: Model, situation: Situation, tasks: Sequence[Task], own: Proposal) -> Proposal | None:
         answer = self._ask(model, write_data(situation, tasks))
         if answer.decision == "refusal":
-            return _refuse("refused", _NOTHING)
+            missing = MissingField(field="text", code="refused", reason=_NOTHING)
+            return Proposal(decision=Decision.REFUSAL, missing=(missing,), is_understood=False)
         if answer.decision == "question":
             asked = clean(answer.question) or "What do you want, and when?"
             question = DraftQuestion(field="text", question=asked)
@@ -280,12 +281,6 @@ class ModelReader:
 
 
 _NOTHING: Final = "This is nothing to schedule here. Say what to do and when, such as: every weekday at 9:00."
-
-
-def _refuse(code: str, reason: str) -> Proposal:
-    """Return a refusal in our words. The grammar's own answer stands before it, if it has understood."""
-    missing = MissingField(field="text", code=code, reason=reason)
-    return Proposal(decision=Decision.REFUSAL, missing=(missing,), is_understood=False)
 
 
 def _doubt(situation: Situation, reading: Reading) -> Reading:

@@ -359,7 +359,7 @@ def ask_new(tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestio
         about = say("is it about {title!r}", title=tasks[0].title)
     answers: tuple[DraftAnswer, ...] = ()
     if reading.schedule is not None:
-        text = f'"{title}" {reading.schedule.describe(reading.language)}'
+        text = f"{quote_value(title)} {reading.schedule.describe(reading.language)}"
         answers = (DraftAnswer(label=tell(reading.language, "a new task"), description=text, text=text),)
     question = tell(reading.language, "Is this a new task, or {otherwise}?", otherwise=about)
     return DraftQuestion(field="text", question=question, answers=answers)

@@ -117,20 +117,19 @@ def test_a_sleep_that_is_over_is_not_said_to_go_on(pages: Pages, holder: str) ->
 
 
 def test_what_a_run_took_is_the_time_of_its_attempts(pages: Pages) -> None:
-    """Not that of a paused queue before a retry, which the page explains, nor the hours before a retry by hand."""
+    """Not that of a paused queue before a retry, nor the hours before one by hand, of which the page says by whom."""
     run, path = start(pages, "weak")
     pages.sim.queue.holds = True
     pages.sim.advance(40 * MINUTE)
     pages.sim.queue.holds = False
     pages.sim.advance(MINUTE)
-    assert "Attempt 2 began 40 min after attempt 1 ended." in pages.text(path)
     pages.sim.advance(2 * HOUR)
     WELL.append(True)
     pages.app.retry("weak", run)
     pages.sim.advance(MINUTE)
     assert pages.app.execution("weak", run).status is ExecutionStatus.SUCCEEDED
     page = html.unescape(pages.words(path))
-    assert "after attempt 2 ended. It was retried by the app's own code." in page
+    assert page.count("It was retried by the app's own code on") == 1
     assert re.findall(r'<dt>Took</dt><dd>([^<]*)|class="took">([^<]*)', page) == [("0 s", ""), ("", "0 s")]
 
 

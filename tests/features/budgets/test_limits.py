@@ -69,7 +69,7 @@ def test_a_workflow_stops_before_the_step_after_its_limit_and_goes_on_there(sim:
     sim.advance(3 * HOUR)
     assert status(sim, task) is TaskStatus.PAUSED
     assert sum_usage(sim.app.get(task.id).usage).tokens == 300
-    assert str(only_run(sim, task).message).startswith("It waits until its task is resumed. Its limit is used up")
+    assert str(only_run(sim, task).message).startswith("It waits until its task is resumed. It has used up its limit")
     assert len(inbox(sim)) == 1
     for limit, used in ((550, 600), (5_000, 1_200)):
         as_user(sim.app).update(task.id, max_tokens_per_month=limit)
@@ -87,7 +87,7 @@ def test_a_task_pauses_at_its_limit_and_goes_on_in_the_next_month(sim: Simulatio
     assert count(sim, task) == 3
     assert held.status is TaskStatus.PAUSED
     assert held.paused_until == FEBRUARY
-    assert "limit is used up" in held.message
+    assert "used up its limit" in held.message
     assert held.message in {each.reason for each in held.history}
     assert held.message.rstrip(".") in sim.app.explain(task.id).summary
     assert status(sim, other) is TaskStatus.ACTIVE
@@ -111,8 +111,9 @@ def test_a_raised_limit_resumes_at_once(sim: Simulation) -> None:
     assert count(sim, task) == 3
     late = max(each.scheduled_for for each in sim.executions(task.id) if each.status == "SUCCEEDED")
     told = str(sim.app.acting_for("ada").explain(task.id, at=late))
-    assert "It began 20 min late" in told
-    assert "Its task was paused until Fri 1 Jan 2027 at 05:20 (UTC): Its limit is used up" in told
+    assert "It began 20 min after it was due" in told
+    assert "Until Fri 1 Jan 2027 at 05:20 (UTC), its task was paused: It has used up its limit" in told
+    assert "resumes next month" not in told, "it is over"
     sim.advance(3 * HOUR)
     assert status(sim, task) is TaskStatus.PAUSED
     assert as_user(sim.app).update(task.id, max_queries_per_month=None).status is TaskStatus.ACTIVE
@@ -176,7 +177,7 @@ def test_users_cannot_start_what_has_nothing_left(sim: Simulation) -> None:
     """Their own pause replaces the hold. After it, the next start finds the limit again."""
     task = create(sim, max_queries_per_month=10)
     sim.advance(HOUR)
-    with pytest.raises(NotAllowed, match="limit is used up"):
+    with pytest.raises(NotAllowed, match="used up its limit"):
         as_user(sim.app).resume(task.id)
     with pytest.raises(NotAllowed):
         as_user(sim.app).trigger(task.id)

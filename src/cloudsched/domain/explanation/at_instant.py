@@ -7,6 +7,7 @@ then.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
@@ -85,6 +86,8 @@ class _Pause:
     end: datetime | None
     """The end that was set, if it still is paused. None if there is none."""
     entry: HistoryEntry | None
+    why: str
+    """The reason, if there is one. Of a pause that has ended it is without what was to come."""
 
     def has(self, at: datetime) -> bool:
         return self.start <= at and (self.end is None or at < self.end)
@@ -232,7 +235,7 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
 
     late = started - record.scheduled_for
     if late > LATE:
-        sentence = f"{sentence.rstrip('.')}. It began {say_duration(late)} late, "
+        sentence = f"{sentence.rstrip('.')}. It began {say_duration(late)} after it was due, "
         sentence += f"{say_instant(question.task, started)}."
         planned = jittered_start(question.task, record.scheduled_for)
         if question.task.jitter and record.trigger is Trigger.SCHEDULE and planned <= started:
@@ -241,7 +244,7 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
             if first.lock_waited_since is not None:
                 sentence += f" It waited for its lock since {question.say(first.lock_waited_since)}."
             elif first.worker is not None:
-                sentence += f" It waited for a worker, until {first.worker!r} took it."
+                sentence += f" The worker {first.worker!r} took it."
     if delays := question.evidence.delays.get(record.id):
         sentence = f"{sentence.rstrip('.')}.{delays}"
 
@@ -264,10 +267,11 @@ def list_pauses(task: Task) -> list[_Pause]:
     for entry in task.history:
         if entry.action in {Action.PAUSED, Action.RESUMED, Action.CANCELLED}:
             if begun is not None:
-                pauses.append(_Pause(begun.at, entry.at, begun))
+                pauses.append(_Pause(begun.at, entry.at, begun, re.sub("[:;] it .*", ".", begun.reason or "")))
             begun = entry if entry.action is Action.PAUSED else None
     if task.status is TaskStatus.PAUSED:
-        pauses.append(_Pause(begun.at if begun else task.status_changed_at, task.paused_until, begun))
+        why = (begun and begun.reason) or task.message
+        pauses.append(_Pause(begun.at if begun else task.status_changed_at, task.paused_until, begun, why))
     return pauses
 
 
@@ -283,11 +287,8 @@ def _explain_pauses(question: _Question) -> Iterator[Finding]:
 
     for pause in sorted(pauses, key=lambda each: not each.has(question.at)):
         sentence = f"It was paused{name_author(pause.entry)} {say_instant(question.task, pause.start)}"
-        reason = pause.entry.reason if pause.entry else None
         sentence += ", and still is" if pause.end is None else f", until {question.say(pause.end)}"
-        if pause.end is None or pause.end > question.evidence.now:
-            reason = reason or question.task.message
-        yield Finding(reason=Reason.PAUSED, sentence=with_message(sentence, reason or ""), at=pause.start)
+        yield Finding(reason=Reason.PAUSED, sentence=with_message(sentence, pause.why), at=pause.start)
 
 
 def name_author(entry: HistoryEntry | None) -> str:
@@ -468,10 +469,9 @@ def _explain_clock(question: _Question) -> Iterator[Finding]:
     shift = say_duration(timedelta(seconds=abs(after - before)))
     direction = "forward" if after > before else "back"
     sentence = f"The clocks in {task.timezone} go {direction} by {shift} that day."
-    if after > before and task.schedule.gap == "SKIP":
-        sentence += " What is due at a time that does not exist is left out."
-    elif after > before:
-        sentence += " What is due at a time that does not exist runs that much later."
+    if after > before:
+        then = "is left out" if task.schedule.gap == "SKIP" else "runs that much later"
+        sentence += f" What is due at a time that does not exist {then}."
     yield Finding(reason=Reason.CLOCK_CHANGE, sentence=sentence, at=day.start)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.audit_note import AuditNote, find_first_id
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
-from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.run_counts import LATE, has_started_late, is_late
-from cloudsched.domain.documents.verbs import Action
+from cloudsched.domain.documents.execution import Trigger
+from cloudsched.domain.documents.policy import Overlap, Priority
+from cloudsched.domain.documents.run_counts import LATE, is_late
+from cloudsched.domain.documents.verbs import EDITS, Action
 from cloudsched.domain.explanation.at_instant import (
     MAX_RECORDS,
     TOLD,
@@ -26,7 +26,8 @@ from cloudsched.domain.explanation.at_instant import (
 from cloudsched.domain.explanation.explain import explain, with_message
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Undelivered
 from cloudsched.domain.in_words import say_duration
-from cloudsched.domain.transitions.notices import name_instant
+from cloudsched.domain.transitions.notices import name_instant, say_instant
+from cloudsched.domain.transitions.planning import jittered_start
 from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.engine.ports.records import record_of
 from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.queries.conditions import Conditions
 
 _TICK: Final = timedelta(microseconds=1)
-_NOTES: Final = 20
+_NOTES: Final = 50
 """The number of notes of acts before a late start that are looked through."""
 
 
@@ -70,8 +71,7 @@ def explain_task(
         turns=_ask_feature("turns", store, task, now, shows_holders=shows_holders),
         workers=_ask_feature("workers", store, task, now),
     )
-    note = _load_note(store, task, now)
-    if note is not None:
+    if note := _load_note(store, task, now):
         hanging = note.hanging if shows_holders else hide_names(note.hanging)
         evidence = replace(evidence, swept_at=note.updated_at, hanging=hanging)
 
@@ -85,66 +85,53 @@ def explain_task(
     if conditions is not None and task.is_active:
         evidence = replace(evidence, conditions=conditions.find(task, now, shows_queue=shows_holders))
     # The ids begin with their instants. An occurrence that was skipped or expired has run nothing.
-    ids = filter(None, (task.last_execution_id, task.outcome_execution_id))
-    last_id = max(ids, default=None)
-    last = store.load_execution(task.id, last_id) if last_id else None
-    if last is not None:
-        undelivered = _find_undelivered(store, task, [last], now)
-        evidence = replace(evidence, last=last, undelivered=undelivered)
+    last_id = max(filter(None, (task.last_execution_id, task.outcome_execution_id)), default=None)
+    if last_id and (last := store.load_execution(task.id, last_id)):
+        evidence = replace(evidence, last=last, undelivered=_find_undelivered(store, task, [last], now))
     return explain(evidence)
 
 
 def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool) -> Iterator[str]:
-    """Yield what the notes and the counts tell of the time in which a run waited to start, each with a space before.
-
-    That is who retried it, or the pauses of its task that ended then, and, for those who see all tasks, which of its
-    queues was resumed, also before a later attempt; and how many of the runs that were due in that time, and have
-    ended, started in time: of all tasks, or of its owner's.
-    """
-    began = record.started_at
-    waits = []
-    if began is not None and has_started_late(record):
-        waits.append((record.scheduled_for, began, ""))
-    for before, after in pairwise(record.attempts):
-        wait = after.started_at - before.finished_at
-        said = f" Attempt {after.number} began {say_duration(wait)} after attempt {before.number} ended."
-        waits += [(before.finished_at, after.started_at, said)] if wait > LATE else []
-    for start, end, said in waits[:TOLD]:
-        yield said
-        yield from _find_own_delays(task, record, start, end)
-        notes = store.records.list_all(AuditNote, limit=_NOTES, after=find_first_id(end)) if shows_all else ()
-        for note in notes:
-            is_resumed = note.entry.action is Action.QUEUE_RESUMED and _carries(note.queue or "", task.priority)
-            if is_resumed and note.entry.at >= start:
-                yield f" The queue {note.queue} was paused until {name_instant(task, note.entry.at)}."
-    if began is None or not has_started_late(record):
-        return
-    until = began - LATE
-    (runs,) = store.search.count_runs(None if shows_all else task.owner, [record.scheduled_for, until])
-    count = runs.ran + runs.failed
-    span = f"due from {name_instant(task, record.scheduled_for)} to {name_instant(task, until)}"
-    whose = "" if shows_all else " of its owner"
-    if count > 1 and runs.late == count:
-        yield f" Nothing{whose} that was {span} and has ended started in time: all {count:,} runs began late."
-    elif count > 1:
-        yield f" Of the {count:,} runs{whose} that were {span} and have ended, {runs.late:,} began late."
-
-
-def _find_own_delays(task: Task, record: Execution, start: datetime, end: datetime) -> Iterator[str]:
-    """Yield who retried a run, and the pauses of its task that ended, in a time in which it waited."""
+    """Yield who retried a run and, if it began late, what held it last and whether all did, after a space each."""
     for each in task.history:
-        if (each.action, each.execution_id) == (Action.RETRIED, record.id) and start <= each.at <= end:
-            yield f" It was retried{name_author(each)}."
+        if (each.action, each.execution_id) == (Action.RETRIED, record.id):
+            yield f" It was retried{name_author(each)} {say_instant(task, each.at)}."
+    due = record.scheduled_for
+    began = record.started_at or due
+    if record.trigger is not Trigger.SCHEDULE or not is_late(max(due, jittered_start(task, due)), began):
+        return
+    span = due, began - LATE
+    holds = [each for each in _list_holds(store, task, due, began, shows_all=shows_all) if span[1] < each[0] <= began]
+    yield from (f" Until {name_instant(task, end)}, {what}" for end, what in sorted(holds)[-1:])
+    (runs,) = store.search.count_runs(None if shows_all else task.owner, span)
+    if runs.late == runs.ran + runs.failed > 1:
+        whose = "" if shows_all else " of its owner"
+        said = " to ".join(name_instant(task, each) for each in span)
+        began_late = f"began {say_duration(LATE)} or more after they were due"
+        yield f" All {runs.late:,} runs{whose} that were due from {said} and succeeded or failed {began_late}."
+
+
+def _list_holds(
+    store: Store, task: Task, due: datetime, began: datetime, *, shows_all: bool
+) -> Iterator[tuple[datetime, str]]:
+    """Yield what held a run that was due, with the end of each. Only those who see all tasks are told of queues.
+
+    Edits since then may have changed which queue it had, and whether it had to wait for a run before it.
+    """
     for pause in list_pauses(task):
-        if pause.end is not None and start < pause.end <= end:
-            said = f" Its task was paused{name_author(pause.entry)} until {name_instant(task, pause.end)}"
-            yield with_message(said, (pause.entry and pause.entry.reason) or "")
-
-
-def _carries(queue: str, priority: Priority) -> bool:
-    """Return whether a queue, by its name, is one of a priority's own. The NORMAL ones have no name of their own."""
-    name = re.sub(r"-q\d+$", "", queue).rpartition("-")[2].upper()
-    return name == priority or (priority is Priority.NORMAL and name not in {*Priority, *SENDER_NAMES, "HOPS"})
+        yield pause.end or due, with_message(f"its task was paused{name_author(pause.entry)}", pause.why)
+    if any(each.action in EDITS and each.at > due for each in task.history):
+        return
+    for run in store.search.list_executions(task.id, limit=TOLD, before=due).items:
+        if run.started_at is not None and task.overlap is not Overlap.ALLOW:
+            yield run.finished_at or due, f"the run of {name_instant(task, run.scheduled_for)} was open."
+    after = find_first_id(began)
+    for note in store.records.list_all(AuditNote, limit=_NOTES, after=after) if shows_all and not task.workers else ():
+        # The NORMAL ones have no name of their own.
+        name = re.sub(r"-q\d+$", "", note.queue or "").rpartition("-")[2].upper()
+        priority = name if name in {*Priority, *SENDER_NAMES, "HOPS"} else Priority.NORMAL
+        if note.entry.action is Action.QUEUE_RESUMED and priority == task.priority:
+            yield note.entry.at, f"a queue of its priority, {note.queue}, was paused."
 
 
 def _ask_feature(what: str, *arguments: object, **options: object) -> Any:  # noqa: ANN401 - what its row says
@@ -155,9 +142,8 @@ def _ask_feature(what: str, *arguments: object, **options: object) -> Any:  # no
 
 def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:
     """Return the note of the last sweep if the task is late: only then is it read."""
-    if task.wake_at is None or not is_late(task.wake_at, now):
-        return None
-    return record_of(store.records.load(SweepNote, SWEEP_NOTE_ID))
+    is_read = task.wake_at is not None and is_late(task.wake_at, now)
+    return record_of(store.records.load(SweepNote, SWEEP_NOTE_ID)) if is_read else None
 
 
 def _list_records(store: Store, evidence: Evidence, at: datetime) -> tuple[list[Execution], bool]:
@@ -182,5 +168,5 @@ def _read_records(store: Store, task: Task, day: Day, at: datetime, before: date
 
 def _find_undelivered(store: Store, task: Task, told: Sequence[Execution], now: datetime) -> list[Undelivered]:
     """Return what did not reach anybody, of what these executions have sent."""
-    places = [feature.undelivered for feature in FEATURES if feature.undelivered]
+    places = filter(None, (feature.undelivered for feature in FEATURES))
     return [each for place in places for each in find_place(place)(store, task, told, now)]

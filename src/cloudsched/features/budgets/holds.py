@@ -54,7 +54,7 @@ def find_excess(task: Task, now: datetime, running: Amounts = NOTHING) -> str | 
     used = describe_excess(task, Amounts(own.queries + running.queries, own.tokens + running.tokens))
     if not used:
         return None
-    return f"Its limit is used up ({used} of {month}); it resumes next month, or when the limit is raised."
+    return f"It has used up its limit ({used} of {month}); it resumes next month, or when the limit is raised."
 
 
 def is_held_by_limit(task: Task) -> bool:

@@ -241,9 +241,9 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
         if question.task.jitter and record.trigger is Trigger.SCHEDULE and planned <= started:
             sentence += f" Its jitter, as it is now, puts it off until {question.say(planned)}."
         for first in record.attempts[:1]:
-            if first.lock_waited_since is not None:
+            if first.lock_waited_since:
                 sentence += f" It waited for its lock since {question.say(first.lock_waited_since)}."
-            elif first.worker is not None:
+            elif first.worker:
                 sentence += f" The worker {first.worker!r} took it."
     if delays := question.evidence.delays.get(record.id):
         sentence = f"{sentence.rstrip('.')}.{delays}"

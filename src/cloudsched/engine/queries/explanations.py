@@ -102,7 +102,8 @@ def _find_delays(store: Store, task: Task, record: Execution, *, shows_all: bool
         return
     span = due, began - LATE
     holds = [each for each in _list_holds(store, task, due, began, shows_all=shows_all) if span[1] < each[0] <= began]
-    yield from (f" Until {name_instant(task, end)}, {what}" for end, what in sorted(holds)[-1:])
+    for end, what in sorted(holds)[-1:]:
+        yield f" Until {name_instant(task, end)}, {what}"
     (runs,) = store.search.count_runs(None if shows_all else task.owner, span)
     if runs.late == runs.ran + runs.failed > 1:
         whose = "" if shows_all else " of its owner"
@@ -123,27 +124,31 @@ def _list_holds(
     if any(each.action in EDITS and each.at > due for each in task.history):
         return
     for run in store.search.list_executions(task.id, limit=TOLD, before=due).items:
-        if run.started_at is not None and task.overlap is not Overlap.ALLOW:
+        if run.started_at and task.overlap is not Overlap.ALLOW:
             yield run.finished_at or due, f"the run of {name_instant(task, run.scheduled_for)} was open."
-    after = find_first_id(began)
-    for note in store.records.list_all(AuditNote, limit=_NOTES, after=after) if shows_all and not task.workers else ():
+    if not shows_all or task.workers:
+        return
+    notes = store.records.list_all(AuditNote, limit=_NOTES, after=find_first_id(began))
+    paused = {each.queue for each in notes if each.entry.action is Action.QUEUE_PAUSED and each.entry.at <= due}
+    for note in notes:
         # The NORMAL ones have no name of their own.
         name = re.sub(r"-q\d+$", "", note.queue or "").rpartition("-")[2].upper()
         priority = name if name in {*Priority, *SENDER_NAMES, "HOPS"} else Priority.NORMAL
-        if note.entry.action is Action.QUEUE_RESUMED and priority == task.priority:
+        if note.entry.action is Action.QUEUE_RESUMED and note.queue in paused and priority == task.priority:
             yield note.entry.at, f"a queue of its priority, {note.queue}, was paused."
 
 
 def _ask_feature(what: str, *arguments: object, **options: object) -> Any:  # noqa: ANN401 - what its row says
     """Return what the feature says that has a function of this kind. None if there is none."""
-    place = next(filter(None, (getattr(feature, what) for feature in FEATURES)), None)
-    return None if place is None else find_place(place)(*arguments, **options)
+    places = (getattr(feature, what) for feature in FEATURES)
+    return next((find_place(place)(*arguments, **options) for place in places if place), None)
 
 
 def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:
     """Return the note of the last sweep if the task is late: only then is it read."""
-    is_read = task.wake_at is not None and is_late(task.wake_at, now)
-    return record_of(store.records.load(SweepNote, SWEEP_NOTE_ID)) if is_read else None
+    if task.wake_at and is_late(task.wake_at, now):
+        return record_of(store.records.load(SweepNote, SWEEP_NOTE_ID))
+    return None
 
 
 def _list_records(store: Store, evidence: Evidence, at: datetime) -> tuple[list[Execution], bool]:
@@ -168,5 +173,5 @@ def _read_records(store: Store, task: Task, day: Day, at: datetime, before: date
 
 def _find_undelivered(store: Store, task: Task, told: Sequence[Execution], now: datetime) -> list[Undelivered]:
     """Return what did not reach anybody, of what these executions have sent."""
-    places = filter(None, (feature.undelivered for feature in FEATURES))
-    return [each for place in places for each in find_place(place)(store, task, told, now)]
+    places = (feature.undelivered for feature in FEATURES)
+    return [each for place in places if place for each in find_place(place)(store, task, told, now)]

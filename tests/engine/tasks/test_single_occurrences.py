@@ -343,14 +343,22 @@ def test_to_take_one_back_allows_no_more_runs(sim: Simulation, verb: Verb) -> No
 
 @pytest.mark.parametrize("verb", [Verb.MOVE, Verb.SKIP])
 def test_what_was_done_to_one_run_has_its_own_word_in_the_history(sim: Simulation, verb: Verb) -> None:
-    """It has what it changed, as an edit has, so that it can be taken back."""
+    """It has what it changed, so that it can be taken back, and is told of its day and of that run's, with which."""
     make(sim)
     word = "MOVED" if verb is Verb.MOVE else "SKIPPED"
+    third = START + 2 * DAY + 9 * HOUR
     if verb is Verb.MOVE:
-        sim.app.move("t", "next", "17:00")
+        sim.app.move("t", third, "17:00")
     else:
-        sim.app.skip("t")
+        sim.app.skip("t", third)
     entry = sim.app.get("t").history[-1]
     assert (entry.action, [each.field for each in entry.fields]) == (word, ["schedule"])
-    (told,) = (each for each in sim.app.explain("t", START).findings if each.reason == word)
-    assert "by the app's own code" in told.sentence
+    sim.advance(4 * DAY)
+    told = [
+        [each.sentence for each in sim.app.explain("t", START + days * DAY).findings if each.reason == word]
+        for days in range(4)
+    ]
+    assert told[1] == told[3] == []
+    assert told[0] == told[2]
+    assert "by the app's own code" in told[2][0]
+    assert f"{third:%Y-%m-%d %H:%M}" in told[2][0]

@@ -153,7 +153,7 @@ def test_a_run_that_no_worker_claimed_in_time_is_expired(sim: Simulation) -> Non
     assert claim(sim) is None
     sim.advance(5 * MINUTE)
     record = only_run(sim, "a")
-    assert (record.status, record.message) == ("EXPIRED", "No worker took it within 1:00:00.")
+    assert (record.status, record.message) == ("EXPIRED", "No worker took it by Fri 1 Jan 2027 at 01:00:01 (UTC).")
     assert sim.app.get("a").status is TaskStatus.EXPIRED
 
 

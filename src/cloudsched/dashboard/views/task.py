@@ -48,7 +48,16 @@ _UNCLAIMED: Final = frozenset({Reason.WAITING_FOR_WORKER, Reason.NO_WORKER_LISTE
 _NO_HANDLER: Final = "Nothing would run it: its handler is not registered, so one more run would fail."
 _FACTS: Final = (
     *("description", "handler", "payload", "timezone", "labels", "retry", "overlap", "catchUp", "tellFailures"),
-    *("lockKey", "pull", "deliveryChannels", "until", "maxRuns", "maxQueriesPerMonth", "maxTokensPerMonth"),
+    *(
+        "lockKey",
+        "pull",
+        "deliveryChannels",
+        "until",
+        "expiration",
+        "maxRuns",
+        "maxQueriesPerMonth",
+        "maxTokensPerMonth",
+    ),
     *("revision", "runCount"),
 )
 """The fields that a task's page has under their own names, if they are set."""

@@ -13,8 +13,8 @@ from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import say_subject
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, Trigger
-from cloudsched.domain.documents.run_counts import LATE
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus, Trigger
+from cloudsched.domain.documents.run_counts import LATE, has_started_late
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import EDITS, Action
 from cloudsched.domain.explanation.explain import (
@@ -22,9 +22,11 @@ from cloudsched.domain.explanation.explain import (
     explain_run,
     explain_skipped,
     explain_status,
+    is_too_late,
     say_caught_up,
     say_end,
     say_missed,
+    split_message,
     with_message,
 )
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, say_status
@@ -33,8 +35,14 @@ from cloudsched.domain.in_words import say_day, say_duration
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.lifecycle import end_pause_if_over
 from cloudsched.domain.transitions.notices import name_instant, say_instant
-from cloudsched.domain.transitions.planning import jittered_start, waits_for_open_run
+from cloudsched.domain.transitions.planning import (
+    find_sole_hold,
+    jittered_start,
+    occurrence_from,
+    waits_for_open_run,
+)
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -181,10 +189,18 @@ def _explain_runs(question: _Question) -> Iterator[Finding]:
 
 
 def sort_records(records: Sequence[Execution], at: datetime) -> list[Execution]:
-    """Return the records of a day: the one at or next after an instant, failures, then the nearest. `TOLD` are told."""
+    """Return the records of a day: the one at or next after an instant, what went wrong, the nearest. `TOLD` are told.
+
+    Failures come before what began late or did not run.
+    """
     nearest = sorted(records, key=lambda each: max(each.scheduled_for - at, at - _find_last(each)))
     meant = next((each for each in nearest if _find_last(each) >= at), None)
-    return sorted(nearest, key=lambda each: (each is not meant, each.status not in FAILURE_STATUSES))
+
+    def rank(record: Execution) -> tuple[bool, ...]:
+        is_usual = record.status is ExecutionStatus.SUCCEEDED and not has_started_late(record)
+        return record is not meant, record.status not in FAILURE_STATUSES, is_usual
+
+    return sorted(nearest, key=rank)
 
 
 def list_due(evidence: Evidence, at: datetime) -> list[datetime]:
@@ -213,9 +229,9 @@ def _explain_records(question: _Question) -> Iterator[Finding]:
         yield from (explain_delivery(question.task, each) for each in undelivered)
     if rest := records[TOLD:]:
         least = "at least " if len(records) >= MAX_RECORDS else ""
-        failed = sum(each.status in FAILURE_STATUSES for each in rest)
-        sentence = f"That day has {least}{len(rest):,} more of its runs"
-        sentence += f", of which {least}{failed:,} failed." if failed else "."
+        others = sum(each.status is not ExecutionStatus.SUCCEEDED for each in rest)
+        sentence = f"That day has {least}{len(rest):,} more of its records"
+        sentence += f", of which {least}{others:,} did not succeed." if others else "."
         yield Finding(reason=Reason.OUTCOME, sentence=sentence, at=question.at)
     question.told.update(each.scheduled_for for each in records)
 
@@ -270,8 +286,9 @@ def list_pauses(task: Task) -> list[_Pause]:
                 pauses.append(_Pause(begun.at, entry.at, begun, re.sub("[:;] it .*", ".", begun.reason or "")))
             begun = entry if entry.action is Action.PAUSED else None
     if task.status is TaskStatus.PAUSED:
-        why = (begun and begun.reason) or task.message
-        pauses.append(_Pause(begun.at if begun else task.status_changed_at, task.paused_until, begun, why))
+        end = task.paused_until if task.inner_pause_id is None else None
+        why = (begun and begun.reason) or split_message(task.message)[1]
+        pauses.append(_Pause(begun.at if begun else task.status_changed_at, end, begun, why))
     return pauses
 
 
@@ -411,50 +428,67 @@ def _find_left_out(question: _Question) -> tuple[datetime, str] | None:
 
 
 def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:
-    task = question.task
     now = question.evidence.now
+    task = end_pause_if_over(question.task, now)
     has_more = list_due(question.evidence, occurrence + _TICK)
     what = "more occurrences later that day, and one" if has_more else "an occurrence"
     due = f"Its schedule has {what} {say_instant(task, occurrence)}"
     if task.until is not None and occurrence > task.until:
-        sentence = f"{due}, after {question.say(task.until)}, until when it runs."
-        yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.until)
+        found = Reason.ENDED, f", after {question.say(task.until)}, until when it runs"
+    elif occurrence > now:
+        found = _judge_coming(task, occurrence)
+    elif (task.next_execution_time or question.day.end) <= occurrence == occurrence_from(task, occurrence):
+        found = _judge_pending(question, occurrence)
+    elif question.is_cut:
         return
-    if any(each.has(occurrence) for each in list_pauses(task)) or task.status in FINAL_STATUSES:
-        if occurrence <= now or task.status is not TaskStatus.ACTIVE:
-            yield Finding(reason=Reason.NOT_DUE, sentence=f"{due}{_say_stopped(question, occurrence)}.", at=occurrence)
-        return
-
-    if occurrence > now:
-        yield Finding(reason=Reason.SCHEDULED, sentence=f"{due}, which is to come.", at=occurrence)
-    elif task.next_execution_time is not None and occurrence >= task.next_execution_time:
-        if waits_for_open_run(task):
-            sentence = f"{due}. It came due while another execution was open; when that has ended, "
-            sentence += f"of those that came due meanwhile {say_missed(question.evidence, occurrence)}."
-            yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)
-            return
-        sentence = f"{due}, which has not begun yet."
-        yield Finding(reason=Reason.DUE, sentence=sentence, at=occurrence)
-    elif not question.is_cut:
-        kept = task.execution_retention
-        why = ""
-        if kept and occurrence + kept <= now:
-            why = f", since records are kept for {say_duration(kept)}"
-        yield Finding(
-            reason=Reason.NOT_KEPT,
-            sentence=f"{due}, of which no record is kept{why}.",
-            at=occurrence,
-        )
+    else:
+        found = _judge_past(task, occurrence, now)
+    reason, said = found
+    yield Finding(reason=reason, sentence=f"{due}{said}.", at=occurrence)
 
 
-def _say_stopped(question: _Question, occurrence: datetime) -> str:
-    """Return what becomes of an occurrence while nothing starts. What a budget or a limit holds is not lost."""
-    task = question.task
-    hold = task.present_hold
-    if hold is not None and hold.at <= occurrence:
-        return f". Of what comes due while it is paused, {say_caught_up(task)} when it goes on"
-    was_paused = occurrence <= question.evidence.now and task.status not in FINAL_STATUSES
-    return f", which does not run: {'it was paused then' if was_paused else 'nothing starts'}"
+def _judge_coming(task: Task, occurrence: datetime) -> tuple[Reason, str]:
+    """Return what becomes of an occurrence that has not come due yet."""
+    if stopped := _judge_stopped(task, occurrence):
+        return stopped
+    if any(each.has(occurrence) for each in list_pauses(task)):
+        return Reason.NOT_DUE, ", which runs only if it is resumed before"
+    most = f", unless it has reached its maxRuns of {task.max_runs} by then" if task.max_runs else ""
+    return Reason.SCHEDULED, f", which is to come{most}"
+
+
+def _judge_pending(question: _Question, occurrence: datetime) -> tuple[Reason, str]:
+    """Return what becomes of an occurrence that the plan still has, by what the task says of late ones."""
+    if waits_for_open_run(question.task):
+        missed = say_missed(question.evidence, occurrence)
+        return Reason.OVERLAP, f". When the open run has ended, of what came due like it {missed}"
+    if is_too_late(question.evidence, occurrence):
+        return Reason.DUE, ", which has not begun, and is too late to"
+    return Reason.DUE, f", which has not begun. Of what has come due, {say_caught_up(question.task)}"
+
+
+def _judge_past(task: Task, occurrence: datetime, now: datetime) -> tuple[Reason, str]:
+    """Return why an occurrence that is past, and not in the plan, has no record."""
+    kept = task.execution_retention
+    if kept and occurrence + kept <= now:
+        return Reason.NOT_KEPT, f", of which no record is kept, since records are kept for {say_duration(kept)}"
+    if stopped := _judge_stopped(task, occurrence):
+        return stopped
+    if any(each.has(occurrence) for each in list_pauses(task)):
+        return Reason.NOT_DUE, ", which does not run: it was paused then"
+    return Reason.NOT_KEPT, ", of which no record is kept"
+
+
+def _judge_stopped(task: Task, occurrence: datetime) -> tuple[Reason, str] | None:
+    """Return why an occurrence does not run whatever is done, or that a hold does not lose it."""
+    if task.max_runs is not None and task.run_count >= task.max_runs:
+        return Reason.NOT_DUE, f", which does not run: its maxRuns of {task.max_runs} is reached"
+    if task.status in FINAL_STATUSES and occurrence > task.status_changed_at:
+        return Reason.NOT_DUE, ", which does not run: nothing starts"
+    hold = find_sole_hold(task)
+    if hold is not None and hold.at <= occurrence < (task.paused_until or datetime.max.replace(tzinfo=UTC)):
+        return Reason.NOT_DUE, f". Of what comes due while it is paused, {say_caught_up(task)} when it goes on"
+    return None
 
 
 def _explain_clock(question: _Question) -> Iterator[Finding]:
@@ -478,7 +512,11 @@ def _explain_clock(question: _Question) -> Iterator[Finding]:
 def _explain_changes(question: _Question) -> Iterator[Finding]:
     task = question.task
     day = question.day
-    entries = [each for each in task.history if day.has(each.at) and each.action in EDITS]
+    entries = [
+        each
+        for each in task.history
+        if each.action in EDITS and (day.has(each.at) or any(_is_on(question, at) for at in _find_move(each)))
+    ]
     _, later = _find_schedule(question)
     if later is not None and later not in entries:
         entries.append(later)
@@ -499,21 +537,26 @@ def _explain_changes(question: _Question) -> Iterator[Finding]:
 
 def _say_change(question: _Question, entry: HistoryEntry) -> tuple[str, str]:
     """Return what somebody did to a task, and to stand behind who and when, what of it that changed."""
-    if entry.action is Action.SKIPPED:
-        return "one of its runs was skipped", ""
-    if entry.action is not Action.MOVED:
+    if entry.action is Action.EDITED:
         return "it was edited", f": {', '.join(each.field for each in entry.fields) or 'nothing that is shown'}"
-    did = "one of its runs was moved"
+    did = f"one of its runs was {entry.action.lower()}"
     move = _find_move(entry)
-    if not move.is_whole:
+    if not move.before:
         return did, ""
     back = MovedRun(move.after, move.before)
     later = question.task.history[question.task.history.index(entry) + 1 :]
     taken_back = next((each for each in later if _find_move(each) == back), None)
-    what = f": {' → '.join(move.write())}"
+    what = f": {' → '.join(filter(None, move.write()))}"
     if taken_back is not None:
         what += f". That was taken back{name_author(taken_back)} {say_instant(question.task, taken_back.at)}"
     return did, what
+
+
+def _is_on(question: _Question, at: str) -> bool:
+    """Return whether an occurrence is on the day, as its schedule names it. Empty for none."""
+    named = datetime.fromisoformat(at) if at else question.day.end
+    zone = time_zones.load_shown(question.task.timezone)
+    return question.day.has(named if named.tzinfo else named.replace(tzinfo=zone))
 
 
 def _find_move(entry: HistoryEntry) -> MovedRun:

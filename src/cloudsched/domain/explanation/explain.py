@@ -31,11 +31,13 @@ from cloudsched.domain.explanation.findings import (
     say_no_worker,
     say_status,
 )
+from cloudsched.domain.in_words import say_duration
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.manual_verbs import can_resume
 from cloudsched.domain.transitions.notices import name_instant, say_instant
 from cloudsched.domain.transitions.overlap_and_catch_up import is_for_overlap
-from cloudsched.domain.transitions.planning import find_sole_hold, jittered_start, waits_for_open_run
+from cloudsched.domain.transitions.planning import find_sole_hold, find_tolerance, jittered_start, waits_for_open_run
+from cloudsched.domain.transitions.wakeups import offer_expiry
 from cloudsched.errors import UnknownHandler
 
 if TYPE_CHECKING:
@@ -152,7 +154,9 @@ def _explain_offer(evidence: Evidence, run: Run) -> str:
         return f"It waits for a {needed} once its task is resumed."
     rest = "and none listens" if workers is not None and not workers.listeners else "none has claimed it"
     since = name_instant(evidence.task, run.due_at)
-    return f"It waits for a {needed}, since {since}; {rest}."
+    sentence = f"It waits for a {needed}, since {since}; {rest}."
+    expiry = offer_expiry(evidence.task, run)
+    return sentence if expiry is None else f"{sentence} It can be claimed until {name_instant(evidence.task, expiry)}."
 
 
 def _explain_retry(evidence: Evidence, run: Run) -> str:
@@ -347,9 +351,8 @@ def explain_status(evidence: Evidence) -> Finding:
         return Finding(reason=Reason.ENDED, sentence=ended, at=task.status_changed_at)
 
     paused = f"It was paused {say_instant(task, task.status_changed_at)}"
-    message = task.message
-    if message == "Paused." or message.startswith("Paused by "):  # that it was paused is said already
-        paused, message = paused + message.removeprefix("Paused").rstrip("."), ""
+    who, message = split_message(task.message)
+    paused += who
     until = "it is resumed"
     if task.paused_until is not None:
         until = name_instant(task, task.paused_until)
@@ -361,6 +364,13 @@ def explain_status(evidence: Evidence) -> Finding:
         until += " and the tasks that were paused meanwhile are restored"
     sentence = with_message(f"{paused}, and starts nothing until {until}", message)
     return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)
+
+
+def split_message(message: str) -> tuple[str, str]:
+    """Return who has paused a task, to stand behind that it was, if its message says no more, or else the message."""
+    if message == "Paused." or message.startswith("Paused by "):
+        return message.removeprefix("Paused").rstrip("."), ""
+    return "", message
 
 
 def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
@@ -392,7 +402,14 @@ def say_missed(evidence: Evidence, occurrence: datetime) -> str:
 
 def say_caught_up(task: Task) -> str:
     """Return what decides which of several occurrences that have come due run."""
-    return f"catchUp ({task.catch_up.mode}) decides which run"
+    sentence = f"catchUp ({task.catch_up.mode}) decides which run"
+    return f"{sentence}, if not over {say_duration(task.expiration)} late" if task.expiration else sentence
+
+
+def is_too_late(evidence: Evidence, occurrence: datetime) -> bool:
+    """Return whether an occurrence that has not begun never does, by what its task says of late ones."""
+    task = evidence.task
+    return evidence.now - jittered_start(task, occurrence) > find_tolerance(task)
 
 
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
@@ -434,7 +451,10 @@ def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
         return Finding(reason=Reason.TOO_MANY_RUNS, sentence=sentence, at=start)
     if evidence.turns is not None and evidence.turns.waiting:
         return Finding(reason=Reason.WAITING_FOR_LOCK, sentence=evidence.turns.sentence, at=start)
-    return Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
+    sentence = say_due(evidence, start)
+    if is_too_late(evidence, occurrence):
+        sentence += f" It is too late for that one: it had {say_duration(find_tolerance(task))} to begin."
+    return Finding(reason=Reason.DUE, sentence=sentence, at=start)
 
 
 def _explain_zone_change(task: Task, occurrence: datetime) -> Iterator[Finding]:

@@ -93,7 +93,7 @@ def _find_start(evidence: Evidence) -> tuple[datetime | None, list[Finding]]:
     if occurrence is not None:
         start = jittered_start(task, occurrence)
         if not _is_blocked(task, start):
-            starts.append((start, min(limit, find_tolerance(task)), explain_next(evidence, occurrence)))
+            starts.append((start, find_tolerance(task), explain_next(evidence, occurrence)))
 
     if starts:
         start, limit, found = min(starts, key=lambda each: each[0])

@@ -43,6 +43,7 @@ from cloudsched.domain.transitions.lifecycle import (
 from cloudsched.domain.transitions.lost_attempts import (
     on_lease_expired,
 )
+from cloudsched.domain.transitions.notices import name_instant
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     BacklogDecision,
     decide_backlog,
@@ -332,10 +333,7 @@ def _is_alone(task: Task, start: datetime, following: datetime | None, now: date
     # Jitter only delays a start. A change of zone may have made it earlier.
     if following is not None and (following <= now or task.zone_change) and jittered_start(task, following) <= now:
         return False
-    late = now - start
-    if not late or (task.expiration is not None and late > task.expiration):
-        return not late
-    return late <= find_tolerance(task)
+    return now == start or now - start <= find_tolerance(task)
 
 
 def _decide_due(task: Task, at: datetime, now: datetime) -> BacklogDecision:
@@ -366,7 +364,7 @@ def _expire_unclaimed(
         return drop("it waits for a worker")
     if expiry > now:
         return Hop(expiry, "it may still wait for a worker")
-    why = f"No worker took it within {task.expiration}."
+    why = f"No worker took it by {name_instant(task, expiry)}."
     ended = drop_unstarted(task, run).model_copy(
         update=last_run_fields(task, run, ExecutionStatus.EXPIRED, now),
     )

@@ -292,7 +292,7 @@ def end_pause(task: Task, now: datetime) -> Commit:
 
 def _stay_paused(task: Task, now: datetime) -> Commit:
     """End what would end by itself of a task that others have paused meanwhile. What a hold left is decided first."""
-    why = f"Its own pause has ended, but {task.pause_id} had paused it together with others."
+    why = "Its own pause has ended, but it was paused meanwhile together with others."
     left = Commit(with_changes(task, now, message=why, paused_until=None, inner_pause_id=None))
     if find_sole_hold(task) is not None:
         resumed = resume(task, now)

@@ -185,7 +185,7 @@ def _apply_expiration(task: Task, ranges: tuple[DueRange, ...], now: datetime) -
         return BacklogDecision(kept=ranges)
     late, rest = _split(task, ranges, now - task.expiration)
     return BacklogDecision(
-        _to_missed(late, _S.EXPIRED, f"It had not started within {task.expiration}."),
+        _to_missed(late, _S.EXPIRED, f"It had not started within {to_words(task.expiration)}."),
         rest,
     )
 

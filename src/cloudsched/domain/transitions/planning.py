@@ -66,10 +66,8 @@ def jittered_start(task: Task, occurrence: datetime) -> datetime:
 
 def find_tolerance(task: Task) -> timedelta:
     """Return the greatest lateness at which an occurrence still runs."""
-    catch_up = task.catch_up
-    if catch_up.window is not None:
-        return catch_up.window
-    return timedelta(minutes=1) if catch_up.mode is CatchUpMode.NONE else timedelta.max
+    least = timedelta(minutes=1) if task.catch_up.mode is CatchUpMode.NONE else timedelta.max
+    return min(task.catch_up.window or least, task.expiration or timedelta.max)
 
 
 def occurrence_after(task: Task, instant: datetime) -> datetime | None:

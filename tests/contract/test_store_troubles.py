@@ -9,10 +9,12 @@ from tests.conftest import MakeTask
 from tests.contract.conftest import make_delivery
 from tests.engine.harness import DAY
 
+from cloudsched.domain.documents.authority import EventSender, SenderRole
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
 from cloudsched.domain.documents.task import Hold, Parent, Task, TaskStatus, Trouble
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.errors import InvalidInput
 
@@ -22,13 +24,13 @@ STORED = [each for each in Trouble if each is not Trouble.OVERDUE]
 PAUSED = {"status": TaskStatus.PAUSED, "status_changed_at": NOW}
 
 
-def wait_until(deadline: datetime | None) -> Run:
+def ask() -> Run:
     return Run(
         execution_id="e",
         scheduled_for=NOW,
         due_at=NOW,
         started_at=NOW,
-        suspension=Suspension(at=NOW, reason="waits for approved", deadline=deadline),
+        suspension=Suspension(at=NOW, reason="waits for approved", events=("approved",)),
     )
 
 
@@ -46,13 +48,12 @@ def make_unsent(make_task: MakeTask, name: str, *, is_unreached: bool = False) -
 def make_all(make_task: MakeTask) -> dict[str, Task]:
     """Return tasks by what they are, those first that need attention."""
     parent = Parent(task_id="above", execution_id="e", step=1, depth=1)
-    later = NOW + 3 * DAY
     return {
         Trouble.FAILED: make_task(id="failed", **FAILING),
         Trouble.PAUSED: make_task(id="paused", **FAILING, **PAUSED),
         Trouble.HELD: make_task(id="budget", **PAUSED, hold=Hold(at=NOW)),
         Trouble.LIMITED: make_task(id="limit", **PAUSED, hold=Hold(at=NOW), paused_until=NOW + DAY),
-        Trouble.WAITING: make_task(id="waiting", runs=(wait_until(later),)),
+        Trouble.WAITING: make_task(id="waiting", runs=(ask(),)),
         Trouble.DELIVERY: deliver(make_task, id="delivery"),
         Trouble.UNREACHED: make_unsent(make_task, "unsent", is_unreached=True),
         "not wanted": make_unsent(make_task, "unwanted"),
@@ -62,7 +63,6 @@ def make_all(make_task: MakeTask) -> dict[str, Task]:
         "paused by its owner": make_task(id="rests", **PAUSED),
         "paused by others, too": make_task(id="both", **PAUSED, hold=Hold(at=NOW, is_alone=False)),
         "paused together with others": make_task(id="many", **PAUSED, hold=Hold(at=NOW), inner_pause_id=""),
-        "waits for ever": make_task(id="patient", runs=(wait_until(None),)),
         "being deleted": make_task(id="gone", deleted_at=NOW, **FAILING),
     }
 
@@ -111,18 +111,18 @@ def test_the_latest_come_first_page_by_page(store: Store, make_task: MakeTask) -
     assert rest.next_page_token is None
 
 
-def test_waits_are_chosen_by_when_they_give_up(store: Store, make_task: MakeTask) -> None:
-    """Those that give up later need nobody yet."""
-    for days in (1, 9):
-        run = wait_until(NOW + timedelta(days=days))
-        store.commit(Commit(make_task(id=f"in-{days}", runs=(run,))))
-    query = TaskQuery(trouble=Trouble.WAITING, trouble_until=NOW + 7 * DAY)
-    assert [each.id for each in store.list_tasks(query, limit=9).items] == ["in-1"]
-    assert store.search.count_tasks(query, 9).value == 1
+def test_a_task_asks_beside_its_other_trouble_until_the_event_comes(store: Store, make_task: MakeTask) -> None:
+    """It is among the suspended all the time."""
+    task = make_task(id="t", runs=(ask(),), **FAILING)
+    event = Event(name="approved", at=NOW, sender=EventSender(role=SenderRole.OWNER))
+    for state, number in ((task, 1), (task.model_copy(update={"events": (event,)}), 0)):
+        store.commit(Commit(state, store.load("t")))
+        assert store.search.count_tasks(TaskQuery(trouble=Trouble.WAITING), 9).value == number
+        assert store.search.count_tasks(TaskQuery(trouble=Trouble.FAILED), 9).value == 1
+        assert store.search.count_open(ExecutionQuery(owner=None), ExecutionStatus.SUSPENDED, 9).value == 1
 
 
 def test_a_reason_has_an_order_of_its_own() -> None:
-    """No list has two orders. An instant before which a wait gives up says nothing without the wait."""
-    for filters in ({"trouble": Trouble.FAILED, "due_from": NOW}, {"trouble_until": NOW}):
-        with pytest.raises(InvalidInput):
-            TaskQuery(**filters)
+    """No list has two orders."""
+    with pytest.raises(InvalidInput):
+        TaskQuery(trouble=Trouble.FAILED, due_from=NOW)

@@ -12,7 +12,7 @@ from tests.web.callers import DAY, MINUTE
 
 from cloudsched import App, Context
 from cloudsched.domain.documents.authority import say_subject
-from cloudsched.domain.transitions.needs import find_trouble
+from cloudsched.domain.transitions.needs import find_needs
 
 
 class Decision(BaseModel):
@@ -69,7 +69,7 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     assert pages.post("ada", "/decisions", {**form, "decision": "reject"}).status_code == 303
     app.pause("later")
     text = pages.read("/decisions")
-    assert "For an answer 2 tasks wait, also paused ones" in text
+    assert "2 tasks have asked for an answer." in text
     assert text.count("Its task is paused: it goes on with the answer once that is resumed.") == 1
     later = {**read_form(text[text.index('data-key="later') :].partition("</form>")[0]), "decision": "approve"}
     assert pages.post("admin", "/decisions", later).status_code == 303
@@ -79,7 +79,7 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     assert "waiting" not in text
     for page in ("/", "/decisions"):  # nobody has to answer, also before the run goes on
         assert 'name="task" value="supplier"' not in pages.read(page)
-    assert find_trouble(app.get("supplier")) is None
+    assert not find_needs(app.get("supplier"), pages.sim.now)
     pages.sim.advance(MINUTE)
     [run] = pages.sim.executions("supplier")
     assert run.content == "False fine"

@@ -82,7 +82,7 @@ def read_search_form(text: str) -> dict[str, str]:
     [
         ("/runs", {"outcome": "SKIPPED", "owner": "ada", "within": "P1D"}),
         ("/runs", {"minLateness": "PT1M", "calls": "true", "within": "P7D", "tz": "Europe/Paris"}),
-        ("/tasks", {"trouble": "WAITING", "troubleUntil": "2027-01-09T00:00:00+00:00"}),
+        ("/tasks", {"trouble": "OVERDUE", "troubleUntil": "2027-01-09T00:00:00+00:00"}),
         ("/tasks", {"dueUntil": "2027-01-09T00:00:00+00:00", "search": "<b>"}),
         ("/audit", {"owner": "ada", "tz": "Europe/Paris"}),
         ("/usage", {"by": "handler", "owner": "ada", "month": "2027-01", "tz": "Europe/Paris"}),

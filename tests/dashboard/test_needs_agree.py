@@ -30,8 +30,8 @@ HANDLERS = 14
 
 def make_run(chance: random.Random, now: datetime) -> Run:
     failed = Attempt(number=1, started_at=now, finished_at=now, status=ExecutionStatus.FAILED)
-    deadline = chance.choice([None, *[now + days * DAY for days in (1, 2, 20)]])
-    waits = Suspension(at=now, reason="waits for approved", deadline=deadline)
+    deadline = chance.choice([None, *[now + days * DAY for days in (-1, 0, 1, 2, 20)]])
+    waits = Suspension(at=now, reason="waits for approved", events=("approved",), deadline=deadline)
     lease = Lease(token_hash="", started_at=now, until=now + 5 * MINUTE)
     state: dict[str, Any] = chance.choice([{}, *[{"suspension": waits}] * 3, {"lease": lease}, {"attempts": (failed,)}])
     return Run(execution_id="e", scheduled_for=now, due_at=now, started_at=now, **state)
@@ -110,8 +110,13 @@ def test_each_number_is_that_of_the_list_to_which_it_leads(
 
     assert len(told) > 5, "hardly a cause was tried"
     unknown = {row["subject"] for row in rows if row["cause"] == NeedCause.UNKNOWN_HANDLER}
-    for task in tasks:
-        if who in {"admin", task.owner} and task.handler not in unknown:
+    seen = [each for each in tasks if who in {"admin", each.owner} and not (each.delivery or each.deleted_at)]
+    waits = [(task.id, run.suspension) for task in seen for run in task.runs if run.suspension]
+    asking = {name for name, wait in waits if not wait.deadline or wait.deadline > sim.now}
+    assert told[NeedCause.WAITING] == asking, "whatever else is wrong with it, and none whose time is over"
+    assert f"{len(asking)} tasks have asked for an answer." in pages.words("/decisions", who)
+    for task in seen:
+        if task.handler not in unknown:
             assert {*find_needs(task, sim.now)} <= {cause for cause, ids in told.items() if task.id in ids}, task
 
 

@@ -106,6 +106,8 @@ LISTED: Final = f"{PRIVATE}.listed"
 """The place of these fields in a final record. Only records with them are listed across tasks."""
 OPEN: Final = f"{PRIVATE}.open"
 """The place of these fields in a task with an open run."""
+ASKS: Final = "?"
+"""What the status of a task ends with whose run waits for an event."""
 TROUBLE: Final = f"{PRIVATE}.trouble"
 """The place of the mark of a task that needs attention: its kind of trouble, and since when."""
 ACTED: Final = f"{PRIVATE}.acted"
@@ -140,8 +142,9 @@ def add_list_fields(fields: Message, document: Document, shard: int, *, has_word
         if has_words and document.delivery is None:
             encode_fields(private, {"words": list_beginnings(document)})
         if (position := find_open_position(document)) is not None:
-            status, since = position
-            encode_fields(private, {"open": {"shard": shard, "status": status, "since": since}})
+            status, since, asks = position
+            kind = f"{status}{ASKS}" if asks else status
+            encode_fields(private, {"open": {"shard": shard, "status": kind, "since": since}})
         if (trouble := find_trouble(document)) is not None:
             kind, since = trouble
             encode_fields(private, {"trouble": {"shard": shard, "kind": kind, "since": since}})

@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import (
+    ASKS,
     OFFER_SHARD,
     OFFER_WRITTEN_AT,
+    OPEN,
     REMOVE_AT,
     TASK_SHARD,
     TROUBLE,
     UNLISTED,
 )
 from cloudsched.adapters.firestore.values import Value, encode
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.execution import OPEN_STATUSES
+from cloudsched.domain.documents.task import TaskStatus, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -238,12 +241,19 @@ def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) ->
     )
     if query.is_delivery:
         return replace(listing, order=f"{UNLISTED}.createdAt", is_descending=True)
+    if query.trouble is Trouble.WAITING:
+        return replace(
+            listing,
+            order=f"{OPEN}.since",
+            is_descending=True,
+            shard_field=f"{OPEN}.shard",
+            equals={**equals, f"{OPEN}.status": [f"{each}{ASKS}" for each in OPEN_STATUSES]},
+        )
     if query.trouble is not None:
         return replace(
             listing,
             order=f"{TROUBLE}.since",
             is_descending=True,
-            end=query.trouble_until,
             shard_field=f"{TROUBLE}.shard",
             equals={**equals, f"{TROUBLE}.kind": str(query.trouble)},
         )

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from cloudsched.adapters.firestore.list_fields import (
     ACTED,
+    ASKS,
     CHANGED,
     CHANGED_AT,
     LISTED,
@@ -391,7 +392,7 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
             leader,
             order=f"{OPEN}.since",
             is_descending=True,
-            equals={**(leader.equals or {}), f"{OPEN}.status": str(status)},
+            equals={**(leader.equals or {}), f"{OPEN}.status": (str(status), f"{status}{ASKS}")},
             looked_for=name_fields(query.looked_for),
         )
 

@@ -197,16 +197,15 @@ def _filter_occurrences(query: OccurrenceQuery) -> tuple[list[str], list[object]
 
 def _build_trouble_listing(query: TaskQuery) -> SqliteListing:
     """Return the listing of the tasks that need attention, the latest first."""
-    conditions = ["trouble = ?"]
-    values: list[object] = [query.trouble]
+    is_open = query.trouble is Trouble.WAITING
+    conditions = ["asks" if is_open else "trouble = ?"]
+    values: list[object] = [] if is_open else [query.trouble]
+    order = "open_since" if is_open else "trouble_since"
     if query.owner is not None:
         conditions.append("+owner = ?")
         values.append(query.owner)
-    if query.trouble_until is not None:
-        conditions.append("trouble_since < ?")
-        values.append(to_microseconds(query.trouble_until))
     return SqliteListing(
-        "tasks", "trouble_since", is_descending=True, conditions=conditions, values=values, looked_for=query.looked_for
+        "tasks", order, is_descending=True, conditions=conditions, values=values, looked_for=query.looked_for
     )
 
 

@@ -137,6 +137,7 @@ _COLUMNS: Final = (
     "labels",
     "open_status",
     "open_since",
+    "asks",
     "trouble",
     "trouble_since",
 )
@@ -215,23 +216,19 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
     if "parent" in changes:
         columns["parent"] = task.parent.task_id if task.parent else None
     columns |= _list_found_by(task, changes)
-    if is_moved or "runs" in changes:
+    if is_moved or "runs" in changes or "events" in changes:
         position = find_open_position(task) if task.runs else None
         before = find_open_position(stored) if stored is not None and stored.runs else None
         if stored is None or position != before:
-            status, since = position or (None, None)
-            columns |= {"open_status": status, "open_since": since and to_microseconds(since)}
+            status, since, asks = position or (None, None, None)
+            columns |= {"open_status": status, "open_since": since and to_microseconds(since), "asks": asks}
     return columns | _list_trouble(task, stored)
 
 
 def _list_trouble(task: Task, stored: Task | None) -> dict[str, object]:
     # Most writes concern a task that needs no attention, before and after them: they skip the closer look.
     versions = [task] if stored is None else [task, stored]
-    is_ill = [
-        each
-        for each in versions
-        if each.consecutive_failures or each.hold or each.delivery or [run for run in each.runs if run.suspension]
-    ]
+    is_ill = [each for each in versions if each.consecutive_failures or each.hold or each.delivery]
     if stored is not None and not is_ill:
         return {}
     trouble = find_trouble(task) if is_ill else None

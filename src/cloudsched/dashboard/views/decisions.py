@@ -7,7 +7,6 @@ the API allows the caller to send it.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -17,6 +16,7 @@ from cloudsched.dashboard.forms.fields import Again, Submitted, describe_problem
 from cloudsched.dashboard.times import find_instant, parse_instant
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
+from cloudsched.domain.transitions.needs import NEVER
 from cloudsched.errors import CloudschedError, NotAwaited, NotFound
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
+_MOST: Final = 200
 _LISTED: Final = 50
-_RUNS: Final = 5
-"""The number of a task's latest runs that are looked at."""
-_WINDOWS: Final = (timedelta(hours=1), timedelta(days=7), timedelta(days=3650))
 _TOO_LATE: Final = (
     "Nobody waits for this answer any more: somebody has answered, the time is over, or the run has ended."
 )
@@ -36,28 +34,18 @@ _TOO_LATE: Final = (
 
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for what waits, of all owners or of one: first what gives up soon, then what never does."""
-    tasks: dict[str, Json] = {}
-    asked = {"owner": visit.query.get("owner"), "pageSize": _LISTED}
-    is_cut = False
-    for window in _WINDOWS:
-        end = (visit.now + window).isoformat()
-        page = api.get("/v1/tasks", trouble=NeedCause.WAITING, troubleUntil=end, **asked)
-        tasks |= {each["id"]: each for each in reversed(page["tasks"]) if each["id"] not in tasks}
-        is_cut |= bool(page.get("nextPageToken"))
-    page = api.get("/v1/executions", status=ExecutionStatus.SUSPENDED, **asked)
-    for each in page["executions"]:
-        if each["taskId"] not in tasks and len(tasks) < _LISTED and (task := api.find(task_path(each["taskId"]))):
-            tasks[task["id"]] = task
+    page = api.get("/v1/tasks", trouble=NeedCause.WAITING, owner=visit.query.get("owner"), pageSize=_MOST)
+    tasks = sorted(page["tasks"], key=lambda each: find_instant(each, "givesUpAt") or NEVER)
     handlers = {each["name"]: each for each in api.list_items("/v1/handlers", "handlers")}
     waits = []
-    for task in list(tasks.values())[:_LISTED]:
+    for task in tasks[:_LISTED]:
         schemas = handlers.get(task["handler"], {}).get("eventSchemas", {})
-        for run in api.list_items(f"{task_path(task['id'])}/executions", "executions", pageSize=_RUNS):
-            if run["status"] == ExecutionStatus.SUSPENDED:
-                record = api.find(execution_path(task["id"], run["id"])) or {}
-                waits.append({**record, "eventSchemas": schemas, "task": task})
-    is_cut |= bool(page.get("nextPageToken")) or len(tasks) > _LISTED
-    return {"waits": waits, "isCut": is_cut, "error": ""}
+        path = f"{task_path(task['id'])}/executions"
+        for run in api.list_items(path, "executions", status=ExecutionStatus.SUSPENDED):
+            record = api.find(execution_path(task["id"], run["id"])) or {}
+            waits.append({**record, "eventSchemas": schemas, "task": task})
+    count = {"value": len(tasks), "atLeast": "nextPageToken" in page}
+    return {"waits": waits, "count": count, "error": ""}
 
 
 def find_awaited(record: Json) -> Json | None:
@@ -122,5 +110,4 @@ def build(answer: Json, visit: Visit) -> Json:
         (each for each in found if each and not each["is_over"]),
         key=lambda each: (each["until"] is None, each["until"] or parse_instant(each["since"])),
     )
-    count = {"value": len({each["task_id"] for each in rows}), "atLeast": answer["isCut"]}
-    return {**answer, "title": "Decisions", "rows": rows, "count": count, "filters": show_filters(visit, (OWNER,))}
+    return {**answer, "title": "Decisions", "rows": rows, "filters": show_filters(visit, (OWNER,))}

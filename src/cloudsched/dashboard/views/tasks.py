@@ -42,6 +42,8 @@ def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     calls = "true" if found.get("trouble") == Trouble.DELIVERY else "false"  # a delivery is a call
     if found.get("trouble") == Trouble.OVERDUE:
         found.setdefault("troubleUntil", (visit.now - LATE).isoformat())
+    else:
+        found.pop("troubleUntil", None)
     return "/v1/tasks", {"calls": calls, **found, "search": words}
 
 

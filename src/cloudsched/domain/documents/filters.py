@@ -32,9 +32,6 @@ class TaskConditions(WireModel):
     trouble: Trouble | None = None
     """Only tasks with this problem, the latest first. It goes with neither ``dueFrom`` nor ``dueUntil``. With
     ``OVERDUE`` the soonest come first, and ``troubleUntil`` is needed."""
-    trouble_until: InputInstant | None = None
-    """Of the tasks that wait for an event, only those that give up before this instant. Of those that are late, those
-    that were due before it. It goes with ``trouble``."""
 
 
 class TaskQueryFields(TaskConditions):

@@ -29,6 +29,7 @@ from cloudsched.domain.documents.execution import (
     ExecutionStatus,
     Outcomes,
     Run,
+    Suspension,
 )
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy, TellFailures
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
@@ -220,7 +221,7 @@ class Trouble(StoredEnum):
     FAILED = "FAILED"
     """Its last run has failed."""
     WAITING = "WAITING"
-    """A run waits for an event, and gives up at some time."""
+    """A run waits for an event. This counts beside the others, and stores look for it among what is open."""
     DELIVERY = "DELIVERY"
     """It delivers a result, and has failed to, once or for good."""
     UNREACHED = "UNREACHED"
@@ -233,8 +234,8 @@ class Trouble(StoredEnum):
 class NeedCause(StrEnum):
     """The reason why something needs attention, the most urgent first.
 
-    A task counts for the first of its troubles alone, and for OVERDUE beside that. What explains many tasks at once
-    comes before them.
+    A task counts for the first of its troubles alone, and for WAITING and OVERDUE beside that. What explains many
+    tasks at once comes before them.
     """
 
     QUEUE_PAUSED = "QUEUE_PAUSED"
@@ -250,7 +251,7 @@ class NeedCause(StrEnum):
     FAILED = "FAILED"
     """Their last run has failed."""
     WAITING = "WAITING"
-    """A run waits for an event, and gives up within seven days, or should have."""
+    """A run waits for an event, which may still come."""
     OVERDUE = "OVERDUE"
     """Their next occurrence is late, and no open run of theirs holds it back."""
     PAUSED = "PAUSED"
@@ -695,20 +696,20 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
         return tuple(known)
 
 
-def _find_position(task: Task, run: Run) -> tuple[ExecutionStatus, datetime] | None:
-    """Return a run's status as an open execution, and since when, or None if its handler was never started.
+def _find_position(task: Task, run: Run) -> tuple[ExecutionStatus, datetime, bool] | None:
+    """Return a run's status as an open execution, since when, and if it asks. None if its handler was never started.
 
     While its task is paused, a run that was to be tried again waits for that to end: it is not being retried.
     """
     if run.suspension is not None:
-        return ExecutionStatus.SUSPENDED, run.suspension.at
+        return ExecutionStatus.SUSPENDED, run.suspension.at, find_question(task, run) is not None
     if run.lease is not None:
-        return ExecutionStatus.RUNNING, run.lease.started_at
+        return ExecutionStatus.RUNNING, run.lease.started_at, False
     if run.started_at is None:
         return None
     if task.status is TaskStatus.PAUSED:
-        return ExecutionStatus.SUSPENDED, task.status_changed_at
-    return ExecutionStatus.RETRYING, run.due_at
+        return ExecutionStatus.SUSPENDED, task.status_changed_at, False
+    return ExecutionStatus.RETRYING, run.due_at, False
 
 
 def get_open_status(task: Task, run: Run) -> ExecutionStatus | None:
@@ -717,8 +718,8 @@ def get_open_status(task: Task, run: Run) -> ExecutionStatus | None:
     return None if position is None else position[0]
 
 
-def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
-    """Return the task's place in lists of open executions: its most active run's status, and since when.
+def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime, bool] | None:
+    """Return the task's place in lists of open executions: its most active run's status, since when, and if any asks.
 
     None if nothing of it is open, or if no list has it.
     """
@@ -726,8 +727,17 @@ def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
         return None
     positions = [position for run in task.runs if (position := _find_position(task, run))]
     if len(positions) > 1:
-        return min(positions, key=lambda one: (OPEN_STATUSES.index(one[0]), one[1]))
+        first = min(positions, key=lambda one: (OPEN_STATUSES.index(one[0]), one[1]))
+        return *first[:2], any(asks for *_, asks in positions)
     return positions[0] if positions else None
+
+
+def find_question(task: Task, run: Run) -> Suspension | None:
+    """Return a run's wait for an event, if none has come."""
+    wait = run.suspension
+    if wait is None or not wait.events or task.has_event(run.execution_id, wait.events, wait.senders):
+        return None
+    return wait
 
 
 def find_list(execution: Execution) -> bool | None:

@@ -6,36 +6,45 @@ depends on the time. Overviews count these causes, and lists and pages show them
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.run_counts import is_late
-from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
+from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble, find_question
 from cloudsched.domain.transitions.planning import find_sole_hold, is_held_back, jittered_start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-GIVES_UP_SOON: Final = timedelta(days=7)
-"""A task needs attention if its wait for an event or a call times out within this time."""
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
+"""When a wait without a deadline gives up."""
 
 CAUSES_BY_TROUBLE: Final[Mapping[Trouble, NeedCause]] = {
-    each: NeedCause(each.value) for each in Trouble if each not in {Trouble.UNREACHED, Trouble.OVERDUE}
+    each: NeedCause(each.value) for each in Trouble if each not in {Trouble.UNREACHED, Trouble.WAITING, Trouble.OVERDUE}
 }
 """The causes that a task's trouble is. What has not reached a person needs one act, however much it is."""
 
 
 def find_needs(task: Task, now: datetime) -> tuple[NeedCause, ...]:
-    """Return why a task needs attention now: its trouble, and whether it is overdue."""
+    """Return why a task needs attention now: its trouble, and whether it asks or is overdue."""
     trouble = find_trouble(task)
     causes: list[NeedCause] = []
-    if trouble is not None and (trouble[0] is not Trouble.WAITING or trouble[1] < now + GIVES_UP_SOON):
+    if trouble is not None:
         causes += filter(None, [CAUSES_BY_TROUBLE.get(trouble[0])])
-
+    if find_answer_time(task, now) is not None:
+        causes.append(NeedCause.WAITING)
     due_at = find_unstarted(task)
     if due_at is not None and is_late(due_at, now):
         causes.append(NeedCause.OVERDUE)
     return tuple(causes)
+
+
+def find_answer_time(task: Task, now: datetime) -> datetime | None:
+    """Return when the first of a task's runs gives up that can be answered now: perhaps `NEVER`. None if none can."""
+    if task.delivery is not None or task.deleted_at is not None:
+        return None
+    waits = [wait for run in task.runs if (wait := find_question(task, run))]
+    return min((until for wait in waits if (until := wait.deadline or NEVER) > now), default=None)
 
 
 def find_unstarted(task: Task) -> datetime | None:
@@ -52,7 +61,7 @@ def is_paused_by_failures(task: Task) -> bool:
 
 
 def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
-    """Return a task's trouble and since when it has it, or None. For WAITING, return when the wait times out.
+    """Return a task's trouble and since when it has it, or None.
 
     A call has none: the task that made it handles its failure.
     """
@@ -66,14 +75,7 @@ def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
     if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED, TaskStatus.PAUSED}:
         kind = Trouble.PAUSED if task.status is TaskStatus.PAUSED else Trouble.FAILED  # a pause ends no failure
         return kind, task.failing_since or task.status_changed_at
-    deadlines = [
-        wait.deadline
-        for run in task.runs
-        if (wait := run.suspension)
-        and wait.deadline
-        and not task.has_event(run.execution_id, wait.events, wait.senders)
-    ]
-    return (Trouble.WAITING, min(deadlines)) if deadlines else None
+    return None
 
 
 def _find_failed_delivery(task: Task) -> tuple[Trouble, datetime] | None:

@@ -77,9 +77,7 @@ class TaskQuery:
     label: str | None = None
     """One of their labels, whole."""
     trouble: Trouble | None = None
-    """The reason why they need attention. The latest come first, and of those that wait the last to give up."""
-    trouble_until: datetime | None = None
-    """The instant before which a wait must give up, exclusively. Goes with `trouble`."""
+    """The reason why they need attention. The latest come first. Of those that wait, the time may be over."""
     pause_id: str | None = None
     """The change of many tasks that has paused them."""
     is_delivery: bool = False
@@ -101,8 +99,6 @@ class TaskQuery:
             not self.owner or replace(self, is_delivery=False, channel=None) != TaskQuery(owner=self.owner)
         ):
             raise InvalidInput("isDelivery", "goes with an owner and nothing else", "Give the owner alone.")
-        if self.trouble is None and self.trouble_until is not None:
-            raise InvalidInput("troubleUntil", "goes with trouble alone", "Give the trouble, too.")
         if self.trouble is not None and self.is_sorted_by_due_time:
             hint = "Leave one of them out: each list has an order of its own."
             raise InvalidInput("trouble", "goes with neither dueFrom nor dueUntil", hint)
@@ -274,7 +270,7 @@ class CountStore(Protocol):
     def group_tasks(self, query: TaskQuery) -> Sequence[GroupCount]:
         """Return the numbers of tasks with a trouble by handler, the rarest first.
 
-        At least the latest `MAX_GROUPED` tasks are read. The query has a trouble, and perhaps `trouble_until` and an
+        At least the latest `MAX_GROUPED` tasks are read. The query has a trouble, but not WAITING, and perhaps an
         owner. `GroupCount.first` is the earliest instant by which `list_tasks` has any of those that were read.
         """
         ...

@@ -16,8 +16,9 @@ from cloudsched.domain.documents.task import NeedCause, Trouble
 from cloudsched.domain.explanation.need_words import NEED_WORDS
 from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import Need, NeedAct
-from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, GIVES_UP_SOON
-from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, NEVER, find_answer_time
+from cloudsched.engine.ports.search import MAX_GROUPED, TaskQuery
+from cloudsched.engine.queries.task_search import TaskSearch, search_tasks
 from cloudsched.errors import UnreadableDocument
 
 if TYPE_CHECKING:
@@ -71,19 +72,24 @@ class NeedFinder:
         """
         late = sorted((each for each in unstarted if is_late(each[0], now)), key=itemgetter(0))
         count = Count(value=len(late), at_least=is_cut)
-        for need in self._write_rows(
-            NeedCause.OVERDUE, count, _group_late(late), _filter(owner, "OVERDUE", now - LATE)
-        ):
+        filters = _filter(owner, Trouble.OVERDUE, now - LATE)
+        for need in self._write_rows(NeedCause.OVERDUE, count, _group(late), filters):
             handler = need.need.subject
             those = (task.priority for _, task in late if handler in {None, task.handler})
             yield replace(need, priorities=frozenset(those))
 
+        query = TaskQuery(owner, trouble=Trouble.WAITING)
+        page = search_tasks(self._store, query, TaskSearch(asked_at=now), MAX_GROUPED)
+        asking = [(until, task) for task in page.items if (until := find_answer_time(task, now))]
+        count = Count(value=len(asking), at_least=page.next_page_token is not None)
+        groups = _group(sorted(asking, key=itemgetter(0)))
+        yield from self._write_rows(NeedCause.WAITING, count, groups, _filter(owner, Trouble.WAITING))
+
         for trouble, cause in CAUSES_BY_TROUBLE.items():
-            until = now + GIVES_UP_SOON if trouble is Trouble.WAITING else None
-            query = TaskQuery(owner, trouble=trouble, trouble_until=until)
+            query = TaskQuery(owner, trouble=trouble)
             if count := self._store.search.count_tasks(query, self._most):
                 groups = self._store.search.group_tasks(query)
-                yield from self._write_rows(cause, count, groups, _filter(owner, trouble, until))
+                yield from self._write_rows(cause, count, groups, _filter(owner, trouble))
 
     def _write_rows(
         self, cause: NeedCause, count: Count, groups: Sequence[GroupCount], filters: dict[str, str]
@@ -130,7 +136,7 @@ class NeedFinder:
             detail=_cut(detail, _LONGEST),
             count=count,
             since=None if is_wait else at,
-            until=at if is_wait else None,
+            until=at if is_wait and at != NEVER else None,
             subject=handler,
             path=path,
             query=query,
@@ -189,16 +195,16 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _group_late(late: Sequence[tuple[datetime, Task]]) -> list[GroupCount]:
-    """Return late tasks by handler, the rarest first. Those of a handler come with the earliest first."""
+def _group(found: Sequence[tuple[datetime, Task]]) -> list[GroupCount]:
+    """Return tasks, the earliest first, by handler, the rarest first."""
     groups: dict[str, list[tuple[datetime, Task]]] = {}
-    for each in late:
+    for each in found:
         groups.setdefault(each[1].handler, []).append(each)
-    found = [GroupCount(name, len(members), members[0][0], members[0][1].id) for name, members in groups.items()]
-    return sorted(found, key=lambda each: (each.count, each.name))
+    counts = [GroupCount(name, len(members), members[0][0], members[0][1].id) for name, members in groups.items()]
+    return sorted(counts, key=lambda each: (each.count, each.name))
 
 
-def _filter(owner: str | None, trouble: str, until: datetime | None) -> dict[str, str]:
+def _filter(owner: str | None, trouble: str, until: datetime | None = None) -> dict[str, str]:
     """Return the filters of the list of a cause's tasks, calls included."""
     filters = {"trouble": str(trouble), "calls": "true"}
     if until is not None:

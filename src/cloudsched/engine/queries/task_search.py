@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.name_words import NameMatch, fold_names
-from cloudsched.domain.transitions.needs import find_trouble, find_unstarted
+from cloudsched.domain.documents.task import Trouble, find_open_position
+from cloudsched.domain.transitions.needs import find_answer_time, find_trouble, find_unstarted
 from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, make_token
 from cloudsched.errors import InvalidInput
@@ -48,11 +49,16 @@ class TaskSearch:
     late_at: datetime | None = None
     """Leave out what is not to start before this instant, or only once an open run of the same task has ended."""
 
+    asked_at: datetime | None = None
+    """Leave out what cannot be answered at this instant."""
+
     def matches(self, task: Task) -> bool:
         """Return whether a task matches all that is given."""
         if not self.has_calls and task.parent is not None:
             return False
         if self.late_at and not ((at := find_unstarted(task)) and at < self.late_at):
+            return False
+        if self.asked_at and not find_answer_time(task, self.asked_at):
             return False
         if not self.words:
             return True
@@ -103,7 +109,7 @@ def search_tasks(
     empty, and has a token to go on. Where an index has the names, and payloads are left out, it looks through
     none. Raises InvalidInput.
     """
-    if not only.words and only.has_calls and not only.late_at:
+    if not only.words and only.has_calls and not (only.late_at or only.asked_at):
         return store.list_tasks(query, limit=limit, page_token=page_token)
     if not only.names or store.search.get_name_match() is not NameMatch.FRAGMENTS:
         return _look_through(store, query, only.matches, limit, page_token, is_long=bool(only.words))
@@ -177,8 +183,9 @@ def _look_through(
 
 def _make_token(query: TaskQuery, task: Task) -> str:
     at: datetime | None = task.created_at
-    if query.trouble is not None and (trouble := find_trouble(task)) is not None:
-        at = trouble[1]
+    found = find_open_position(task) if query.trouble is Trouble.WAITING else find_trouble(task)
+    if query.trouble is not None and found is not None:
+        at = found[1]
     elif query.is_sorted_by_due_time:
         at = task.next_execution_time
     return make_token(query, at or task.created_at, task.id)

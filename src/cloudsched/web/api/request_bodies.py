@@ -112,6 +112,8 @@ class ResendRequest(WireModel):
 class TaskListQuery(TaskConditions, PageQuery):
     """The tasks to list. All given filters must match."""
 
+    trouble_until: InputInstant | None = None
+    """Of the tasks that are late, only those that were due before this instant."""
     search: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
     """Only tasks with each of these words in their title, id, handler, labels or payload. ``payload.about=sales`` is
     the text of a field of the payload, ``category:report`` the category."""
@@ -124,11 +126,12 @@ class TaskListQuery(TaskConditions, PageQuery):
     """The newest first, or the soonest first, omitting tasks without a next occurrence. The default is the soonest
     first with ``dueFrom`` or ``dueUntil``, else the newest first."""
 
-    def to_task_search(self) -> TaskSearch:
+    def to_task_search(self, now: datetime) -> TaskSearch:
         """Return the filters that no index has, and that need a search."""
         words, _ = self._read_search()
         late_at = self.trouble_until if self.trouble is Trouble.OVERDUE else None
-        return TaskSearch(words, self.calls, self.payloads, late_at)
+        asked_at = now if self.trouble is Trouble.WAITING else None
+        return TaskSearch(words, self.calls, self.payloads, late_at, asked_at)
 
     def _read_search(self) -> tuple[tuple[str, ...], Category | None]:
         """Return the words to look for, and the category if one of them names it."""
@@ -151,12 +154,14 @@ class TaskListQuery(TaskConditions, PageQuery):
                 f"contradicts {'trouble' if self.trouble else 'dueFrom or dueUntil'}",
                 hint,
             )
-        due_until, trouble, trouble_until = self.due_until, self.trouble, self.trouble_until
+        due_until, trouble = self.due_until, self.trouble
         if trouble is Trouble.OVERDUE:
-            if trouble_until is None:
+            if self.trouble_until is None:
                 hint = f"Give the instant before which it was due, such as {LATE.seconds // 60} minutes ago."
                 raise InvalidInput("troubleUntil", "is missing: what is late by when?", hint)
-            due_until, trouble, trouble_until = trouble_until, None, None
+            due_until, trouble = self.trouble_until, None
+        elif self.trouble_until is not None:
+            raise InvalidInput("troubleUntil", "goes with OVERDUE alone", "Give trouble=OVERDUE, or leave it out.")
         return TaskQuery(
             owner=owner,
             status=self.status,
@@ -165,7 +170,6 @@ class TaskListQuery(TaskConditions, PageQuery):
             due_from=due_from,
             due_until=due_until,
             trouble=trouble,
-            trouble_until=trouble_until,
             category=self._read_search()[1],
         )
 

@@ -19,12 +19,12 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.batch_change import BatchChange, RetryFilter, TaskFilter
-from cloudsched.domain.documents.task import Task, Trouble, owner_id_prefix
+from cloudsched.domain.documents.task import Task, owner_id_prefix
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses.api_responses import DRAFT_TOKEN
 from cloudsched.domain.schedules.assumptions import note_assumptions
 from cloudsched.domain.transitions.idempotency import RequestMark
-from cloudsched.domain.transitions.needs import find_needs, find_trouble
+from cloudsched.domain.transitions.needs import NEVER, find_answer_time, find_needs
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.engine.queries import explanations as explain
 from cloudsched.engine.queries.task_search import search_tasks
@@ -185,17 +185,16 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
     `nextPageToken`. `lookedThrough` says how many it has read.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
-    store = call.app.container.store
-    page = search_tasks(store, query.to_task_query(owner), query.to_task_search(), **query.to_arguments())
+    store, now = call.app.container.store, call.app.container.clock.now()
+    page = search_tasks(store, query.to_task_query(owner), query.to_task_search(now), **query.to_arguments())
     allowed = AllowedVerbs(call.app, call.caller)
-    now = call.app.container.clock.now()
 
     def show(task: Task) -> Json:
         shown = task_to_json(task)
         if needs := find_needs(task, now):
             shown["needs"] = needs
-        if (trouble := find_trouble(task)) and trouble[0] is Trouble.WAITING:
-            shown["givesUpAt"] = trouble[1].isoformat().replace("+00:00", "Z")
+        if (until := find_answer_time(task, now)) not in {None, NEVER}:
+            shown["givesUpAt"] = until.isoformat().replace("+00:00", "Z")
         shown["allowedVerbs"] = allowed.of_task(task)
         return shown
 

@@ -236,7 +236,7 @@ class People:
 
         after = change_record(self._records, Person, owner, write)
         assert saved is not None  # noqa: S101 - it was written
-        if may_verify and (fields := tuple(_list_verified(before, after))):
+        if fields := tuple(_list_verified(before, after)):
             entry = HistoryEntry(at=self._clock.now(), action=Action.CONTACT_VERIFIED, by=by.actor, fields=fields)
             note_act(self._records, entry, owner=owner)
         return saved
@@ -363,8 +363,10 @@ def _save_fields(
 
 
 def _list_verified(before: Person | None, after: Person) -> Iterator[FieldChange]:
-    """Yield the contacts that were not verified and now are, without their addresses: a note outlives a person."""
+    """Yield the contacts that are verified since. Of these, only e-mail addresses are told: others have secrets."""
     for name in ("email", "webhook", "telegram", "slack"):
         known, changed = (getattr(each, name, None) for each in (before, after))
-        if known is not None and changed is not None and changed.verified and not known.verified:
-            yield FieldChange(field=name, after="verified")
+        if changed is not None and changed.verified and changed != known:
+            was = getattr(known, "address", "stored")
+            old = None if known is None else was if known.verified else f"{was} (not verified)"
+            yield FieldChange(field=name, before=old, after=getattr(changed, "address", "verified"))

@@ -220,7 +220,15 @@ def test_of_two_at_once_one_is_sent_and_stored(roles: RoleHarness, monkeypatch: 
     assert told == [409, 200]
     assert list_mails(roles) == ["dora@example.com"]
     assert read_address(roles) == {"address": "dora@example.com", "verified": True}
-    assert len(roles.fetch("admin", "/v1/audit?action=CONTACT_VERIFIED")["entries"]) == 1
+    roles.sim.app.update_person("dora", email={"address": "new@example.com", "verified": True})
+    roles.sim.app.put_person("eve", email={"address": "eve@example.com", "verified": True})
+    entries = [each for who in ("dora", "eve") for each in roles.fetch("admin", f"/v1/audit?owner={who}")["entries"]]
+    fields = [each for entry in entries for each in entry.get("fields", ()) if each["field"] == "email"]
+    assert [(each.get("before"), each["after"]) for each in fields] == [
+        ("dora@example.com", "new@example.com"),
+        ("wrong@example.com (not verified)", "dora@example.com"),
+        (None, "eve@example.com"),
+    ]
 
 
 def test_a_person_sends_their_own_again_once_it_can_reach_them(roles: RoleHarness) -> None:

@@ -278,8 +278,9 @@ def _make_record(
     if covers is not None:
         others = covers.count - 1
         were = "was" if others == 1 else "were"
-        least = "at least " if covers.is_at_least else ""
-        message += f" So {were} {least}{others:,} more, up to {name_instant(task, covers.until)}."
+        least = "At least " if covers.is_at_least else ""
+        more = f"{least}{others:,} more {were} {status.lower()} with it"
+        message += f" {more}, up to {name_instant(task, covers.until)}."
     return execution_record(task, run, status, now, message=message, covers=covers)
 
 

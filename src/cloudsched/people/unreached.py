@@ -74,5 +74,4 @@ def _find_cause(container: Container, tasks: Sequence[Task], since: datetime, *,
         path="deliveries",
         query=query,
         act=act,
-        since=None if is_cut else tasks[-1].status_changed_at,
     )

@@ -122,7 +122,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "axis": grain.axis,
         "scale": join_phrases(
             only_if(most, f"A full bar is {most:,}; what was skipped may be more."),
-            only_if("ran" in answer["parts"], SKIPPED_TOGETHER),
+            only_if("ran" in answer["parts"], f"Open runs are not counted. {SKIPPED_TOGETHER}"),
             separator=" ",
         ),
         "rows": [_build_row(row, grain, most, visit) for row in rows],

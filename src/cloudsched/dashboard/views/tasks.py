@@ -19,7 +19,7 @@ from cloudsched.dashboard.views.actions import fetch_notes
 from cloudsched.dashboard.words import add_counts, only_if, read_count, write_count
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.run_counts import LATE
-from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
+from cloudsched.domain.documents.task import MAX_NAME, NeedCause, TaskStatus, Trouble
 from cloudsched.domain.responses.count import Count
 
 if TYPE_CHECKING:
@@ -167,13 +167,21 @@ def fetch_found(api: Api, visit: Visit) -> Json:
         return {"goTo": task_path(task["id"]).removeprefix("/v1/")}
     if run := found.get("execution"):
         return {"goTo": execution_path(run["taskId"], run["executionId"]).removeprefix("/v1/")}
-    return found
+    if len(text) > MAX_NAME:
+        return found
+    asked = {"error": text, "calls": "false", "from": (visit.now - _LATELY).isoformat()}
+    runs = api.get("/v1/executions", **asked, pageSize=2 * PAGE_SIZE)
+    return {**found, "runs": {"value": len(runs["executions"]), "atLeast": "nextPageToken" in runs}}
 
 
 def build_found(answer: Json, visit: Visit) -> Json:
     """Return what was found, in groups, and where else the text may stand."""
     text = visit.query.get("q", "").strip()
-    errors = {"error": text, "from": (visit.now - _LATELY).isoformat()}
+    errors = urlencode({"error": text, "from": (visit.now - _LATELY).isoformat()})
+    elsewhere = [("Look for tasks with it in their names or payloads", f"tasks?{urlencode({'search': text})}")]
+    if runs := answer.get("runs"):
+        found = f"{write_count(runs, 'run', 'runs')} of the last {_LATELY.days} days with it in their errors"
+        elsewhere.append((found, f"runs?{errors}"))
     return {
         **answer,
         "sentence": _write_sentence(answer, text),
@@ -182,12 +190,7 @@ def build_found(answer: Json, visit: Visit) -> Json:
             for name, (field, address) in _GROUPS.items()
             if answer.get(field)
         ],
-        "elsewhere": [
-            ("Tasks with it in their names or payloads", f"tasks?{urlencode({'search': text})}"),
-            (f"Runs of the last {_LATELY.days} days whose error has it", f"runs?{urlencode(errors)}"),
-        ]
-        if "isComplete" in answer
-        else [],
+        "elsewhere": elsewhere if "isComplete" in answer else [],
     }
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from cloudsched.dashboard.status import BAD, show_status
 from cloudsched.dashboard.times import find_instant, parse_instant, write_took
-from cloudsched.dashboard.words import SKIPPED, only_if, read_count, show_unseen
+from cloudsched.dashboard.words import SKIPPED, read_count, show_unseen
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionStatus
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def draw_runs(statuses: Sequence[str]) -> Markup:
 
 
 def write_runs(statuses: Sequence[str]) -> str:
-    """Return the same in words, such as ``Last 12: 9 succeeded, 3 failed, the last two in a row``."""
+    """Return the same in words, such as ``Last 12: 9 succeeded, 3 failed``."""
     shown = statuses[-MARKS:]
     if not shown:
         return "Nothing has run yet"
@@ -245,9 +245,7 @@ def write_runs(statuses: Sequence[str]) -> str:
     counts = Counter(show_status(each).word.lower() for each in shown)
     if len(counts) == 1:
         return f"Last {len(shown)}: all {next(iter(counts))}"
-    said = ", ".join(f"{count} {word}" for word, count in counts.items())
-    in_a_row = len(list(takewhile(lambda each: each in BAD, reversed(shown))))
-    return f"Last {len(shown)}: {said}{only_if(in_a_row > 1, f', the last {in_a_row} in a row')}"
+    return f"Last {len(shown)}: {', '.join(f'{count} {word}' for word, count in counts.items())}"
 
 
 def _draw_mark(status: str, left: int) -> list[Markup]:

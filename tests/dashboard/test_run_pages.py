@@ -48,6 +48,7 @@ def test_a_panel_is_there_only_if_it_has_something(pages: Pages, app: App) -> No
     app.create(id="full", owner="ada", title="Full", handler="full", payload={"text": "x"}, delivery_channels=["EMAIL"])
     pages.sim.advance(8 * HOUR)
     assert list_headings(read(pages, "full")) >= PANELS
+    assert "its schedule" not in read(pages, "full"), "it has none"
     for status in (ExecutionStatus.SUCCEEDED, ExecutionStatus.SKIPPED):
         assert not list_headings(read(pages, "naps", status)) & PANELS
     assert "Attempts</" not in read(pages, "naps", ExecutionStatus.SKIPPED)

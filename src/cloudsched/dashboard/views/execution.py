@@ -13,7 +13,7 @@ from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, m
 from cloudsched.dashboard.status import BAD, OPEN, shorten_error, show_status, write_message
 from cloudsched.dashboard.times import find_instant, find_took, parse_instant, write_duration, write_took
 from cloudsched.dashboard.views.decisions import find_awaited, make_decision
-from cloudsched.dashboard.views.runs import find_lateness, find_until
+from cloudsched.dashboard.views.runs import TRIGGERS, find_lateness, find_until
 from cloudsched.dashboard.views.task import name_actor
 from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -159,7 +159,8 @@ def _list_facts(record: Json, visit: Visit) -> Iterator[tuple[str, str]]:
         yield "Took", write_took(record, visit.now)
     if record.get("nextAttemptAt") and (goes_on := find_until(record)) and goes_on > visit.now:
         yield "Goes on by", visit.moment(goes_on).text
-    yield "Started by", "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
+    if trigger := TRIGGERS[record.get("trigger", Trigger.SCHEDULE)]:
+        yield "Started", trigger
     for name in ("queries", "tokens"):
         if record.get(name):
             yield name.capitalize(), f"{record[name]:,}"

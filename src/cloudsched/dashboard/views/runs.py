@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 _LONGEST_OUTCOME: Final = 4000
-_TRIGGERS: Final = complete_table(
+TRIGGERS: Final = complete_table(
     Trigger,
     {
         Trigger.SCHEDULE: "",
@@ -45,7 +45,7 @@ def build_execution(record: Json, visit: Visit) -> Json:
         "outcome": shorten(_write_outcome(record, visit), _LONGEST_OUTCOME),
         "took": write_took(record, visit.now),
         "late": NONE if late is None else write_duration(late),
-        "trigger": _TRIGGERS[record.get("trigger", Trigger.SCHEDULE)],
+        "trigger": TRIGGERS[record.get("trigger", Trigger.SCHEDULE)],
         "until": find_until(record),
     }
 

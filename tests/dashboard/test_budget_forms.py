@@ -108,3 +108,16 @@ def test_the_next_run_is_moved_and_a_pause_has_an_end(
         assert after.paused_until is not None
         assert "<small>until " in pages.read("/tasks", "ada")
         assert "Nothing is due" not in pages.read(f"/tasks/{task.id}", "ada")
+
+
+def test_a_definition_has_all_that_decides_whether_a_run_starts(pages: Pages, create: Callable[..., Task]) -> None:
+    """Of tasks that differ in one such option alone, each has another definition, with units."""
+
+    def read(**fields: object) -> str:
+        page = pages.read(f"/tasks/{create(**DAILY, **fields).id}")
+        return page[page.index("Definition") : page.index("History")]
+
+    options = {"jitter": "PT5M", "expiration": "PT1H", "priority": "LOW", "catch_up": {"window": "PT3H"}}
+    told = {read(**{name: value}) for name, value in options.items()} | {read()}
+    assert len(told) == 5
+    assert not any(re.search("[0-9]{3} *<", each) for each in told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import task_path
@@ -14,6 +15,7 @@ from cloudsched.dashboard.forms.task_options import (
     read_before,
 )
 from cloudsched.dashboard.schedule_words import describe_schedule
+from cloudsched.dashboard.times import write_duration
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.errors import CloudschedError, NotFound, PreconditionFailed
 
@@ -94,4 +96,8 @@ def describe_value(name: str, value: Any, visit: Visit) -> str:  # noqa: ANN401 
         return describe_schedule(value, visit.now)
     if name in {"until", "pausedUntil"} and value:
         return visit.moment(value).text
+    if name in {"jitter", "expiration"} and value:
+        return write_duration(timedelta(seconds=value))
+    if name == "catchUp" and value and value.get("window"):
+        return f"{describe_option(name, value)}, window: {write_duration(timedelta(seconds=value['window']))}"
     return describe_option(name, value)

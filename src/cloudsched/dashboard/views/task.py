@@ -47,18 +47,9 @@ _UNCLAIMED: Final = frozenset({Reason.WAITING_FOR_WORKER, Reason.NO_WORKER_LISTE
 """Reasons of runs that may have no page yet, because no worker has claimed them."""
 _NO_HANDLER: Final = "Nothing would run it: its handler is not registered, so one more run would fail."
 _FACTS: Final = (
-    *("description", "handler", "payload", "timezone", "labels", "retry", "overlap", "catchUp", "tellFailures"),
-    *(
-        "lockKey",
-        "pull",
-        "deliveryChannels",
-        "until",
-        "expiration",
-        "maxRuns",
-        "maxQueriesPerMonth",
-        "maxTokensPerMonth",
-    ),
-    *("revision", "runCount"),
+    *("description", "handler", "payload", "timezone", "labels", "priority", "retry", "overlap", "catchUp", "jitter"),
+    *("expiration", "tellFailures", "lockKey", "pull", "deliveryChannels", "until", "maxRuns", "maxQueriesPerMonth"),
+    *("maxTokensPerMonth", "revision"),
 )
 """The fields that a task's page has under their own names, if they are set."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from tests.dashboard.conftest import read_form
@@ -12,8 +13,9 @@ from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule
-from cloudsched.dashboard.offered_verbs import explain_retry
+from cloudsched.dashboard.offered_verbs import explain_retry, fetch_held
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.testing import START
 
@@ -75,6 +77,7 @@ def test_what_is_not_possible_now_is_dashed_and_says_why(pages: Pages) -> None:
     flow, closed = create(pages, "flow"), create(pages, "closed")
     for task in (flow, closed):
         pages.app.pause(task.id)
+        assert "Nothing is due while it is paused." in pages.read(f"/tasks/{task.id}")
     reason = "The task is paused. Resume it to run it."
     for who, has_flow, has_closed in (("ada", True, False), ("admin", True, True), ("reader", False, False)):
         for task, is_said in ((flow, has_flow), (closed, has_closed)):
@@ -91,6 +94,8 @@ def test_what_is_not_possible_now_is_dashed_and_says_why(pages: Pages) -> None:
 
 def test_the_question_before_a_run_tells_that_a_paused_queue_holds_it(pages: Pages) -> None:
     """And it promises no instant that has passed."""
+    several = pages.app.create(owner="ada", schedule=START + MINUTE, children=[{"handler": "closed"}])
+    assert "It runs once, now." in pages.read(f"/tasks/{several.id}"), "how many of its tasks is not known"
     path = f"/tasks/{create(pages, 'closed').id}"
     asked = html.unescape(find_verbs(pages.read(path)))
     assert "It runs once, now." in asked
@@ -123,6 +128,12 @@ def test_an_execution_says_why_it_is_not_retried_and_is_retried_from_the_chosen_
         assert explain_retry(found, answer, may_start=False) == ""
         assert explain_retry({**found, "allowedVerbs": []}, answer, may_start=True) == ""
     assert "budget is raised." in explain_retry({**found, "needs": ["BUDGET"]}, answer, may_start=True)
+    both = SimpleNamespace(find=lambda _: {"isUsedUp": True})
+    paused = {"status": "PAUSED", "owner": "ada"}
+    for needs in ("BUDGET", "LIMIT"):
+        held = fetch_held(both, {**paused, "needs": [needs]}, {"findings": [{"reason": Reason.BUDGET_USED_UP}]})  # type: ignore[arg-type]
+        assert held
+        assert held.is_own == (needs == "LIMIT"), "as its headline says"
     still = {"status": "RUNNING", "allowedVerbs": []}
     assert explain_retry({"status": "ACTIVE", "allowedVerbs": ["pause"]}, still, may_start=True) == (
         "It is still open. It can be retried once it has failed."

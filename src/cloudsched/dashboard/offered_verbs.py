@@ -90,8 +90,6 @@ class Question:
 
 def make_question(task: Json, due: Sequence[datetime], explanation: Json, visit: Visit) -> Question:
     """Return the question before a task is run now."""
-    children = task.get("children", ())
-    what = f"All {len(children)} of its tasks run" if children else "It runs"
     is_held = any(each["reason"] == Reason.QUEUE_PAUSED for each in explanation["findings"])
     when = "when its queue is resumed" if is_held else "now"
     then = ""
@@ -100,7 +98,7 @@ def make_question(task: Json, due: Sequence[datetime], explanation: Json, visit:
         then = f" {said.format(visit.moment(due[0]).text)}"
     beside = only_if(task.get("isRunning"), " Another run of it is open and continues beside this one.")
     return Question(
-        f"{what} once, {when}. The schedule stays as it is.{then}{beside}{_write_offer(task)} "
+        f"It runs once, {when}. The schedule stays as it is.{then}{beside}{_write_offer(task)} "
         "You cannot take back a run that has started.",
         *_show_payload(task),
     )
@@ -156,7 +154,7 @@ def fetch_held(api: Api, task: Json, explanation: Json) -> Held | None:
         return None
     budget = api.find(f"/v1/people/{quote(task['owner'], safe='')}/budget")
     then = "is used up: the next start would pause it again."
-    if budget is not None and budget["isUsedUp"]:
+    if budget is not None and budget["isUsedUp"] and NeedCause.LIMITED not in task.get("needs", ()):
         return Held(f"The budget {then}", is_own=False)
     return Held(f"The task's limit of this month {then}", is_own=True) if is_told else None
 

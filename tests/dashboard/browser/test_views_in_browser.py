@@ -126,7 +126,10 @@ def test_what_waits_in_a_queue_fits_a_phone(tour: Visitor, site: Site) -> None:
     for state in ("PAUSED", "RUNNING"):
         site.call("PATCH", name, {"state": state})
         page.reload()
-        for width in range(320, 400, 8):
+        page.get_by_text("dispatches").first.evaluate(
+            "it => it.append(' At least 10,000 tasks are late and have not started.')"
+        )
+        for width in (*range(320, 400, 8), 768):
             page.set_viewport_size({"width": width, "height": 844})
             assert page.evaluate(BEYOND) == [], f"{state}, {width} px"
             assert page.evaluate(OVER) == [], f"{state}, {width} px"

@@ -143,6 +143,7 @@ def test_a_change_is_told_from_what_to_what_and_taken_back(stack: Stack, ui: str
     assert call(stack, "GET", f"/v1/tasks/{task}")["title"] == "Mondays", "nothing is saved by looking"
     assert "Taken back." in post(f"{ui}/{links[0]}", read_hidden(asked)).text
     assert "Nothing to take back" in get(f"{ui}/{links[0]}").text
+    assert "edit of" not in get(f"{ui}/tasks/{task}/back/1").text, "that has created it"
     first = get(f"{ui}/{links[1]}")
     assert post(f"{ui}/{links[1]}", read_hidden(first.text)).status_code == 200
     now = call(stack, "GET", f"/v1/tasks/{task}")

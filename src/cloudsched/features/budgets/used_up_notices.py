@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.features.budgets.budget import Budget
 
-_LATER: Final = "Nothing that comes due until then is lost: catchUp says what of it still runs."
+_LATER: Final = "catchUp says what of all that comes due until then still runs."
 
 
 def tell_of_limit(engine: EngineContext, commit: Commit, now: datetime) -> Commit:
@@ -33,8 +33,8 @@ def tell_of_limit(engine: EngineContext, commit: Commit, now: datetime) -> Commi
 def tell_of_budget(engine: EngineContext, task: Task, now: datetime, budget: Budget, held: Sequence[Task]) -> Commit:
     """Return the commit of one of the tasks that a budget holds, with the message to their owner."""
     body = (
-        f"Your budget is used up: {budget.excess} of {budget.month}. All of your tasks are paused.\n\n"
-        f"They go on by themselves {say_instant(task, start_of_next_month(now))}, or earlier if an admin raises "
+        f"Your budget is used up: {budget.excess} of {budget.month}. It has paused your tasks.\n\n"
+        f"These go on by themselves {say_instant(task, start_of_next_month(now))}, or earlier if an admin raises "
         f"the budget. {_LATER}"
     )
     notice = InboxMessage("Your tasks are paused", body)

@@ -171,7 +171,7 @@ def test_a_time_within_an_outage_is_answered_for_itself(scene: Scene) -> None:
             assert (told.at, told.execution_id) == (meant, "20270101T010500Z")
             assert f"of {meant:%a} {meant.day} Jan 2027 at {meant:%H:%M} (UTC), like all" in found.summary
             assert "from Fri 1 Jan 2027 at 01:05 (UTC) to Sun 3 Jan 2027 at 00:55" in found.summary
-            assert "more, up to" in found.summary
+            assert "with it, up to" in found.summary
             assert Reason.NOT_KEPT not in reasons(found)
 
 

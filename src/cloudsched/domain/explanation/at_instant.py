@@ -22,11 +22,9 @@ from cloudsched.domain.explanation.explain import (
     explain_run,
     explain_skipped,
     explain_status,
-    is_too_late,
     say_caught_up,
     say_end,
     say_missed,
-    split_message,
     with_message,
 )
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, say_status
@@ -195,12 +193,15 @@ def sort_records(records: Sequence[Execution], at: datetime) -> list[Execution]:
     """
     nearest = sorted(records, key=lambda each: max(each.scheduled_for - at, at - _find_last(each)))
     meant = next((each for each in nearest if _find_last(each) >= at), None)
-
-    def rank(record: Execution) -> tuple[bool, ...]:
-        is_usual = record.status is ExecutionStatus.SUCCEEDED and not has_started_late(record)
-        return record is not meant, record.status not in FAILURE_STATUSES, is_usual
-
-    return sorted(nearest, key=rank)
+    return sorted(
+        nearest,
+        key=lambda each: (
+            each is not meant,
+            each.status not in FAILURE_STATUSES,
+            each.status is ExecutionStatus.SUCCEEDED,
+            not has_started_late(each),
+        ),
+    )
 
 
 def list_due(evidence: Evidence, at: datetime) -> list[datetime]:
@@ -286,8 +287,8 @@ def list_pauses(task: Task) -> list[_Pause]:
                 pauses.append(_Pause(begun.at, entry.at, begun, re.sub("[:;] it .*", ".", begun.reason or "")))
             begun = entry if entry.action is Action.PAUSED else None
     if task.status is TaskStatus.PAUSED:
-        end = task.paused_until if task.inner_pause_id is None else None
-        why = (begun and begun.reason) or split_message(task.message)[1]
+        end = task.paused_until if task.goes_on_by_itself else None
+        why = (begun and begun.reason) or ""
         pauses.append(_Pause(begun.at if begun else task.status_changed_at, end, begun, why))
     return pauses
 
@@ -370,9 +371,7 @@ def _explain_schedule(question: _Question) -> Iterator[Finding]:
             if not question.told:
                 yield _explain_nothing_due(question, first)
             return
-        chosen = _next_from(schedule, max(begins, question.at))
-        if chosen is None or not question.day.has(chosen):
-            chosen = first
+        chosen = next(iter(list_due(question.evidence, question.at)), first)
         if not question.has_told(chosen):
             yield from _explain_occurrence(question, chosen)
     except InvalidSchedule as error:
@@ -435,60 +434,38 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
     due = f"Its schedule has {what} {say_instant(task, occurrence)}"
     if task.until is not None and occurrence > task.until:
         found = Reason.ENDED, f", after {question.say(task.until)}, until when it runs"
-    elif occurrence > now:
-        found = _judge_coming(task, occurrence)
-    elif (task.next_execution_time or question.day.end) <= occurrence == occurrence_from(task, occurrence):
-        found = _judge_pending(question, occurrence)
+    elif (task.next_execution_time or question.day.end) <= occurrence <= now and occurrence_from(
+        task, occurrence
+    ) == occurrence:
+        found = Reason.DUE, f", which has not begun. Of what has come due, {say_caught_up(task)}"
+        if waits_for_open_run(task):
+            missed = say_missed(question.evidence, occurrence)
+            found = Reason.OVERLAP, f". When the open run has ended, of what came due like it {missed}"
     elif question.is_cut:
         return
+    elif (kept := task.execution_retention) and occurrence + kept <= now:
+        found = Reason.NOT_KEPT, f", of which no record is kept, since records are kept for {say_duration(kept)}"
     else:
-        found = _judge_past(task, occurrence, now)
-    reason, said = found
-    yield Finding(reason=reason, sentence=f"{due}{said}.", at=occurrence)
+        found = _judge(task, occurrence, now)
+    yield Finding(reason=found[0], sentence=f"{due}{found[1]}.", at=occurrence)
 
 
-def _judge_coming(task: Task, occurrence: datetime) -> tuple[Reason, str]:
-    """Return what becomes of an occurrence that has not come due yet."""
-    if stopped := _judge_stopped(task, occurrence):
-        return stopped
-    if any(each.has(occurrence) for each in list_pauses(task)):
-        return Reason.NOT_DUE, ", which runs only if it is resumed before"
-    most = f", unless it has reached its maxRuns of {task.max_runs} by then" if task.max_runs else ""
-    return Reason.SCHEDULED, f", which is to come{most}"
-
-
-def _judge_pending(question: _Question, occurrence: datetime) -> tuple[Reason, str]:
-    """Return what becomes of an occurrence that the plan still has, by what the task says of late ones."""
-    if waits_for_open_run(question.task):
-        missed = say_missed(question.evidence, occurrence)
-        return Reason.OVERLAP, f". When the open run has ended, of what came due like it {missed}"
-    if is_too_late(question.evidence, occurrence):
-        return Reason.DUE, ", which has not begun, and is too late to"
-    return Reason.DUE, f", which has not begun. Of what has come due, {say_caught_up(question.task)}"
-
-
-def _judge_past(task: Task, occurrence: datetime, now: datetime) -> tuple[Reason, str]:
-    """Return why an occurrence that is past, and not in the plan, has no record."""
-    kept = task.execution_retention
-    if kept and occurrence + kept <= now:
-        return Reason.NOT_KEPT, f", of which no record is kept, since records are kept for {say_duration(kept)}"
-    if stopped := _judge_stopped(task, occurrence):
-        return stopped
-    if any(each.has(occurrence) for each in list_pauses(task)):
-        return Reason.NOT_DUE, ", which does not run: it was paused then"
-    return Reason.NOT_KEPT, ", of which no record is kept"
-
-
-def _judge_stopped(task: Task, occurrence: datetime) -> tuple[Reason, str] | None:
-    """Return why an occurrence does not run whatever is done, or that a hold does not lose it."""
-    if task.max_runs is not None and task.run_count >= task.max_runs:
-        return Reason.NOT_DUE, f", which does not run: its maxRuns of {task.max_runs} is reached"
-    if task.status in FINAL_STATUSES and occurrence > task.status_changed_at:
-        return Reason.NOT_DUE, ", which does not run: nothing starts"
+def _judge(task: Task, occurrence: datetime, now: datetime) -> tuple[Reason, str]:
+    """Return what becomes of an occurrence that is to come, or that is past and neither planned nor recorded."""
     hold = find_sole_hold(task)
-    if hold is not None and hold.at <= occurrence < (task.paused_until or datetime.max.replace(tzinfo=UTC)):
+    is_paused = any(each.has(occurrence) for each in list_pauses(task))
+    said = ": it was paused then" if occurrence <= now else " if it is still paused"
+    if task.max_runs and task.run_count >= task.max_runs:
+        said = f": its maxRuns of {task.max_runs} is reached"
+    elif task.status in FINAL_STATUSES and occurrence > task.status_changed_at:
+        said = ": nothing starts"
+    elif not is_paused and occurrence > now:
+        return Reason.SCHEDULED, ", which is still ahead"
+    elif not is_paused:
+        return Reason.NOT_KEPT, ", of which no record is kept"
+    elif hold is not None and hold.at <= occurrence:
         return Reason.NOT_DUE, f". Of what comes due while it is paused, {say_caught_up(task)} when it goes on"
-    return None
+    return Reason.NOT_DUE, f", which does not run{said}"
 
 
 def _explain_clock(question: _Question) -> Iterator[Finding]:
@@ -513,55 +490,40 @@ def _explain_changes(question: _Question) -> Iterator[Finding]:
     task = question.task
     day = question.day
     entries = [
-        each
-        for each in task.history
-        if each.action in EDITS and (day.has(each.at) or any(_is_on(question, at) for at in _find_move(each)))
+        each for each in task.history if each.action in EDITS and (day.has(each.at) or _is_about(question, each))
     ]
     _, later = _find_schedule(question)
     if later is not None and later not in entries:
         entries.append(later)
 
     for entry in entries[:TOLD] + [each for each in entries[TOLD:] if each is later]:
-        when = say_instant(task, entry.at)
-        if entry.action is Action.MOVED and entry.by is None:
-            yield Finding(
-                reason=Reason.MOVED,
-                sentence=f"It was moved {when}: {entry.reason or ''}".rstrip(": "),
-                at=entry.at,
-            )
-            continue
-        did, what = _say_change(question, entry)
+        did, what = _say_change(entry)
         since = f"Later {did}" if entry.at >= day.end else did.capitalize()
-        yield Finding(reason=Reason(entry.action), sentence=f"{since}{name_author(entry)} {when}{what}.", at=entry.at)
+        sentence = f"{since}{name_author(entry)} {say_instant(task, entry.at)}{what}."
+        yield Finding(reason=Reason(entry.action), sentence=sentence, at=entry.at)
 
 
-def _say_change(question: _Question, entry: HistoryEntry) -> tuple[str, str]:
-    """Return what somebody did to a task, and to stand behind who and when, what of it that changed."""
-    if entry.action is Action.EDITED:
-        return "it was edited", f": {', '.join(each.field for each in entry.fields) or 'nothing that is shown'}"
-    did = f"one of its runs was {entry.action.lower()}"
-    move = _find_move(entry)
-    if not move.before:
-        return did, ""
-    back = MovedRun(move.after, move.before)
-    later = question.task.history[question.task.history.index(entry) + 1 :]
-    taken_back = next((each for each in later if _find_move(each) == back), None)
-    what = f": {' → '.join(filter(None, move.write()))}"
-    if taken_back is not None:
-        what += f". That was taken back{name_author(taken_back)} {say_instant(question.task, taken_back.at)}"
-    return did, what
+def _say_change(entry: HistoryEntry) -> tuple[str, str]:
+    """Return what was done to a task, and to stand behind who and when, what of it that changed."""
+    if entry.by is None:
+        return "it was moved", f": {entry.reason or ''}".rstrip(": .")
+    what = " → ".join(filter(None, _find_move(entry).write()))
+    if entry.action is not Action.EDITED:
+        return f"one of its runs was {entry.action.lower()}", what and f": {what}"
+    names = ", ".join(each.field for each in entry.fields) or "nothing that is shown"
+    return "it was edited", f": {names} ({what})" if what else f": {names}"
 
 
-def _is_on(question: _Question, at: str) -> bool:
-    """Return whether an occurrence is on the day, as its schedule names it. Empty for none."""
-    named = datetime.fromisoformat(at) if at else question.day.end
+def _is_about(question: _Question, entry: HistoryEntry) -> bool:
+    """Return whether an occurrence of the day was moved or left out, by its time before or after that."""
     zone = time_zones.load_shown(question.task.timezone)
-    return question.day.has(named if named.tzinfo else named.replace(tzinfo=zone))
+    named = map(datetime.fromisoformat, filter(None, _find_move(entry)))
+    return any(question.day.has(at if at.tzinfo else at.replace(tzinfo=zone)) for at in named)
 
 
 def _find_move(entry: HistoryEntry) -> MovedRun:
-    change = next((each for each in entry.fields if each.field == "schedule"), None)
-    return MovedRun("", "") if change is None else find_move(change.before, change.after)
+    schedules = ((each.before, each.after) for each in entry.fields if each.field == "schedule")
+    return find_move(*next(schedules, ("", "")))
 
 
 def _explain_left_out(question: _Question) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, assert_never
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
@@ -154,16 +155,16 @@ def _explain_offer(evidence: Evidence, run: Run) -> str:
         return f"It waits for a {needed} once its task is resumed."
     rest = "and none listens" if workers is not None and not workers.listeners else "none has claimed it"
     since = name_instant(evidence.task, run.due_at)
-    sentence = f"It waits for a {needed}, since {since}; {rest}."
     expiry = offer_expiry(evidence.task, run)
-    return sentence if expiry is None else f"{sentence} It can be claimed until {name_instant(evidence.task, expiry)}."
+    until = f" It can be claimed until {name_instant(evidence.task, expiry)}." if expiry else ""
+    return f"It waits for a {needed}, since {since}; {rest}.{until}"
 
 
 def _explain_retry(evidence: Evidence, run: Run) -> str:
     sentence = f"Attempt {run.attempt} starts {_say_start(evidence, run)}."
     failure = f"{sentence}{_say_last_attempt(run)}"
-    last = run.attempts[-1] if run.attempts else None
-    if last is None or last.error is None or last.error.type != UnknownHandler.__name__:
+    error = run.attempts[-1].error
+    if error is None or error.type != UnknownHandler.__name__:
         return failure
     final = run.uncounted_attempts + evidence.task.retry.max_retries + 1
     return f"{failure} Deploy code that has this handler: attempt {final} is the last one."
@@ -351,8 +352,9 @@ def explain_status(evidence: Evidence) -> Finding:
         return Finding(reason=Reason.ENDED, sentence=ended, at=task.status_changed_at)
 
     paused = f"It was paused {say_instant(task, task.status_changed_at)}"
-    who, message = split_message(task.message)
-    paused += who
+    message = task.message
+    if message == "Paused." or message.startswith("Paused by "):  # that it was paused is said already
+        paused, message = paused + message.removeprefix("Paused").rstrip("."), ""
     until = "it is resumed"
     if task.paused_until is not None:
         until = name_instant(task, task.paused_until)
@@ -364,13 +366,6 @@ def explain_status(evidence: Evidence) -> Finding:
         until += " and the tasks that were paused meanwhile are restored"
     sentence = with_message(f"{paused}, and starts nothing until {until}", message)
     return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)
-
-
-def split_message(message: str) -> tuple[str, str]:
-    """Return who has paused a task, to stand behind that it was, if its message says no more, or else the message."""
-    if message == "Paused." or message.startswith("Paused by "):
-        return message.removeprefix("Paused").rstrip("."), ""
-    return "", message
 
 
 def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
@@ -402,14 +397,9 @@ def say_missed(evidence: Evidence, occurrence: datetime) -> str:
 
 def say_caught_up(task: Task) -> str:
     """Return what decides which of several occurrences that have come due run."""
-    sentence = f"catchUp ({task.catch_up.mode}) decides which run"
-    return f"{sentence}, if not over {say_duration(task.expiration)} late" if task.expiration else sentence
-
-
-def is_too_late(evidence: Evidence, occurrence: datetime) -> bool:
-    """Return whether an occurrence that has not begun never does, by what its task says of late ones."""
-    task = evidence.task
-    return evidence.now - jittered_start(task, occurrence) > find_tolerance(task)
+    most = find_tolerance(task)
+    late = f", none over {say_duration(most)} late" if most < timedelta.max else ""
+    return f"catchUp ({task.catch_up.mode}) decides which run{late}"
 
 
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
@@ -452,8 +442,8 @@ def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
     if evidence.turns is not None and evidence.turns.waiting:
         return Finding(reason=Reason.WAITING_FOR_LOCK, sentence=evidence.turns.sentence, at=start)
     sentence = say_due(evidence, start)
-    if is_too_late(evidence, occurrence):
-        sentence += f" It is too late for that one: it had {say_duration(find_tolerance(task))} to begin."
+    if evidence.now - start > (most := find_tolerance(task)):
+        sentence += f" It is too late for that one: it had {say_duration(most)} to begin."
     return Finding(reason=Reason.DUE, sentence=sentence, at=start)
 
 

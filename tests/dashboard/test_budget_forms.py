@@ -111,13 +111,8 @@ def test_the_next_run_is_moved_and_a_pause_has_an_end(
 
 
 def test_a_definition_has_all_that_decides_whether_a_run_starts(pages: Pages, create: Callable[..., Task]) -> None:
-    """Of tasks that differ in one such option alone, each has another definition, with units."""
-
-    def read(**fields: object) -> str:
-        page = pages.read(f"/tasks/{create(**DAILY, **fields).id}")
-        return page[page.index("Definition") : page.index("History")]
-
+    """In words, with units."""
     options = {"jitter": "PT5M", "expiration": "PT1H", "priority": "LOW", "catch_up": {"window": "PT3H"}}
-    told = {read(**{name: value}) for name, value in options.items()} | {read()}
-    assert len(told) == 5
-    assert not any(re.search("[0-9]{3} *<", each) for each in told)
+    page = pages.text(f"/tasks/{create(**DAILY, **options).id}", "ada")
+    for words in ("Jitter 5 min", "Expiration 1 h", "Priority Low", "window: 3 h"):
+        assert words in page

@@ -243,8 +243,6 @@ def write_runs(statuses: Sequence[str]) -> str:
     if len(shown) == 1:
         return f"The last one: {show_status(shown[0]).word.lower()}"
     counts = Counter(show_status(each).word.lower() for each in shown)
-    if len(counts) == 1:
-        return f"Last {len(shown)}: all {next(iter(counts))}"
     return f"Last {len(shown)}: {', '.join(f'{count} {word}' for word, count in counts.items())}"
 
 

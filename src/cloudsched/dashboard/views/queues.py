@@ -51,12 +51,9 @@ def build(answer: Json, visit: Visit) -> Json:
     held = {each.get("subject"): each["detail"] for each in halts}
     rows = [_build_dispatch(each, held.get(each["queue"], ""), visit) for each in answer["dispatch"]]
     rows.sort(key=lambda row: not row["isPaused"])
-    paused = sum(row["isPaused"] for row in rows)
     queues = answer["queues"]
     count = add_counts(each["waiting"] for each in queues)
-    sentence = only_if(paused, f"{write_count(paused, 'queue is', 'queues are')} paused. ")
-    if not rows:  # who is shown none of these reads what Home says of them
-        sentence = "".join(f"{each['sentence']} {each['detail']} " for each in halts)
+    sentence = "".join(f"{each['sentence']} " for each in halts)
     sentence += f"For workers {count.write('run waits', 'runs wait')}."
     rows += [_build_queue(each, answer["workers"]) for each in queues]
     return {**answer, "rows": rows, "sentence": sentence}

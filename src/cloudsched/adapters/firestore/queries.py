@@ -241,21 +241,16 @@ def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) ->
     )
     if query.is_delivery:
         return replace(listing, order=f"{UNLISTED}.createdAt", is_descending=True)
-    if query.trouble is Trouble.WAITING:
-        return replace(
-            listing,
-            order=f"{OPEN}.since",
-            is_descending=True,
-            shard_field=f"{OPEN}.shard",
-            equals={**equals, f"{OPEN}.status": [f"{each}{ASKS}" for each in OPEN_STATUSES]},
-        )
     if query.trouble is not None:
+        asks = [f"{each}{ASKS}" for each in OPEN_STATUSES]
+        is_open = query.trouble is Trouble.WAITING
+        place, equal = (OPEN, {f"{OPEN}.status": asks}) if is_open else (TROUBLE, {f"{TROUBLE}.kind": query.trouble})
         return replace(
             listing,
-            order=f"{TROUBLE}.since",
+            order=f"{place}.since",
             is_descending=True,
-            shard_field=f"{TROUBLE}.shard",
-            equals={**equals, f"{TROUBLE}.kind": str(query.trouble)},
+            shard_field=f"{place}.shard",
+            equals={**equals, **equal},
         )
     if query.is_sorted_by_due_time:
         return replace(

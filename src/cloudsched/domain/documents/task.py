@@ -696,20 +696,20 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
         return tuple(known)
 
 
-def _find_position(task: Task, run: Run) -> tuple[ExecutionStatus, datetime, bool] | None:
-    """Return a run's status as an open execution, since when, and if it asks. None if its handler was never started.
+def _find_position(task: Task, run: Run) -> tuple[ExecutionStatus, datetime] | None:
+    """Return a run's status as an open execution, and since when, or None if its handler was never started.
 
     While its task is paused, a run that was to be tried again waits for that to end: it is not being retried.
     """
     if run.suspension is not None:
-        return ExecutionStatus.SUSPENDED, run.suspension.at, find_question(task, run) is not None
+        return ExecutionStatus.SUSPENDED, run.suspension.at
     if run.lease is not None:
-        return ExecutionStatus.RUNNING, run.lease.started_at, False
+        return ExecutionStatus.RUNNING, run.lease.started_at
     if run.started_at is None:
         return None
     if task.status is TaskStatus.PAUSED:
-        return ExecutionStatus.SUSPENDED, task.status_changed_at, False
-    return ExecutionStatus.RETRYING, run.due_at, False
+        return ExecutionStatus.SUSPENDED, task.status_changed_at
+    return ExecutionStatus.RETRYING, run.due_at
 
 
 def get_open_status(task: Task, run: Run) -> ExecutionStatus | None:
@@ -727,17 +727,19 @@ def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime, bool] | N
         return None
     positions = [position for run in task.runs if (position := _find_position(task, run))]
     if len(positions) > 1:
-        first = min(positions, key=lambda one: (OPEN_STATUSES.index(one[0]), one[1]))
-        return *first[:2], any(asks for *_, asks in positions)
-    return positions[0] if positions else None
-
-
-def find_question(task: Task, run: Run) -> Suspension | None:
-    """Return a run's wait for an event, if none has come."""
-    wait = run.suspension
-    if wait is None or not wait.events or task.has_event(run.execution_id, wait.events, wait.senders):
+        positions.sort(key=lambda one: (OPEN_STATUSES.index(one[0]), one[1]))
+    if not positions:
         return None
-    return wait
+    return *positions[0], positions[-1][0] is ExecutionStatus.SUSPENDED and bool(list_questions(task))
+
+
+def list_questions(task: Task) -> list[Suspension]:
+    """Return the waits of a task's runs for events that have not come."""
+    return [
+        wait
+        for run in task.runs
+        if (wait := run.suspension) and wait.events and not task.has_event(run.execution_id, wait.events, wait.senders)
+    ]
 
 
 def find_list(execution: Execution) -> bool | None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.run_counts import is_late
-from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble, find_question
+from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble, list_questions
 from cloudsched.domain.transitions.planning import find_sole_hold, is_held_back, jittered_start
 
 if TYPE_CHECKING:
@@ -41,10 +41,7 @@ def find_needs(task: Task, now: datetime) -> tuple[NeedCause, ...]:
 
 def find_answer_time(task: Task, now: datetime) -> datetime | None:
     """Return when the first of a task's runs gives up that can be answered now: perhaps `NEVER`. None if none can."""
-    if task.delivery is not None or task.deleted_at is not None:
-        return None
-    waits = [wait for run in task.runs if (wait := find_question(task, run))]
-    return min((until for wait in waits if (until := wait.deadline or NEVER) > now), default=None)
+    return min((until for wait in list_questions(task) if (until := wait.deadline or NEVER) > now), default=None)
 
 
 def find_unstarted(task: Task) -> datetime | None:

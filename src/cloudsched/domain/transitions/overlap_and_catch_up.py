@@ -279,8 +279,8 @@ def _make_record(
         others = covers.count - 1
         were = "was" if others == 1 else "were"
         least = "At least " if covers.is_at_least else ""
-        more = f"{least}{others:,} more {were} {status.lower()} with it"
-        message += f" {more}, up to {name_instant(task, covers.until)}."
+        until = name_instant(task, covers.until)
+        message += f" {least}{others:,} more {were} {status.lower()} with it, up to {until}."
     return execution_record(task, run, status, now, message=message, covers=covers)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.run_counts import LATE, GroupCount, is_late
@@ -70,26 +69,36 @@ class NeedFinder:
         Those that are late are among what should have started and has not. If more is due than was read, there may be
         more of them.
         """
-        late = sorted((each for each in unstarted if is_late(each[0], now)), key=itemgetter(0))
-        count = Count(value=len(late), at_least=is_cut)
+        late = [each for each in unstarted if is_late(each[0], now)]
         filters = _filter(owner, Trouble.OVERDUE, now - LATE)
-        for need in self._write_rows(NeedCause.OVERDUE, count, _group(late), filters):
+        for need in self._write_found(NeedCause.OVERDUE, late, filters, is_cut=is_cut):
             handler = need.need.subject
             those = (task.priority for _, task in late if handler in {None, task.handler})
             yield replace(need, priorities=frozenset(those))
 
         query = TaskQuery(owner, trouble=Trouble.WAITING)
-        page = search_tasks(self._store, query, TaskSearch(asked_at=now), MAX_GROUPED)
+        page = search_tasks(
+            self._store, query, TaskSearch(condition=lambda task: find_answer_time(task, now)), MAX_GROUPED
+        )
         asking = [(until, task) for task in page.items if (until := find_answer_time(task, now))]
-        count = Count(value=len(asking), at_least=page.next_page_token is not None)
-        groups = _group(sorted(asking, key=itemgetter(0)))
-        yield from self._write_rows(NeedCause.WAITING, count, groups, _filter(owner, Trouble.WAITING))
+        filters = _filter(owner, Trouble.WAITING)
+        yield from self._write_found(NeedCause.WAITING, asking, filters, is_cut=page.next_page_token is not None)
 
         for trouble, cause in CAUSES_BY_TROUBLE.items():
             query = TaskQuery(owner, trouble=trouble)
             if count := self._store.search.count_tasks(query, self._most):
                 groups = self._store.search.group_tasks(query)
                 yield from self._write_rows(cause, count, groups, _filter(owner, trouble))
+
+    def _write_found(
+        self, cause: NeedCause, found: Sequence[tuple[datetime, Task]], filters: dict[str, str], *, is_cut: bool
+    ) -> Iterator[FoundNeed]:
+        groups: dict[str, list[tuple[datetime, str]]] = {}
+        for at, task in found:
+            groups.setdefault(task.handler, []).append((at, task.id))
+        counts = [GroupCount(name, len(members), *min(members)) for name, members in groups.items()]
+        counts.sort(key=lambda each: (each.count, each.name))
+        return self._write_rows(cause, Count(value=len(found), at_least=is_cut), counts, filters)
 
     def _write_rows(
         self, cause: NeedCause, count: Count, groups: Sequence[GroupCount], filters: dict[str, str]
@@ -193,15 +202,6 @@ def _count(cause: NeedCause, count: Count, whose: str = "") -> str:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _group(found: Sequence[tuple[datetime, Task]]) -> list[GroupCount]:
-    """Return tasks, the earliest first, by handler, the rarest first."""
-    groups: dict[str, list[tuple[datetime, Task]]] = {}
-    for each in found:
-        groups.setdefault(each[1].handler, []).append(each)
-    counts = [GroupCount(name, len(members), members[0][0], members[0][1].id) for name, members in groups.items()]
-    return sorted(counts, key=lambda each: (each.count, each.name))
 
 
 def _filter(owner: str | None, trouble: str, until: datetime | None = None) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.name_words import NameMatch, fold_names
 from cloudsched.domain.documents.task import Trouble, find_open_position
-from cloudsched.domain.transitions.needs import find_answer_time, find_trouble, find_unstarted
+from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, make_token
 from cloudsched.errors import InvalidInput
@@ -46,19 +46,14 @@ class TaskSearch:
     """True to list calls, too."""
     has_payloads: bool = True
     """True to look for the words in payloads, too. No index has these."""
-    late_at: datetime | None = None
-    """Leave out what is not to start before this instant, or only once an open run of the same task has ended."""
-
-    asked_at: datetime | None = None
-    """Leave out what cannot be answered at this instant."""
+    condition: Callable[[Task], object] | None = None
+    """Leave out tasks for which this is not so."""
 
     def matches(self, task: Task) -> bool:
         """Return whether a task matches all that is given."""
         if not self.has_calls and task.parent is not None:
             return False
-        if self.late_at and not ((at := find_unstarted(task)) and at < self.late_at):
-            return False
-        if self.asked_at and not find_answer_time(task, self.asked_at):
+        if self.condition and not self.condition(task):
             return False
         if not self.words:
             return True
@@ -109,7 +104,7 @@ def search_tasks(
     empty, and has a token to go on. Where an index has the names, and payloads are left out, it looks through
     none. Raises InvalidInput.
     """
-    if not only.words and only.has_calls and not (only.late_at or only.asked_at):
+    if not only.words and only.has_calls and not only.condition:
         return store.list_tasks(query, limit=limit, page_token=page_token)
     if not only.names or store.search.get_name_match() is not NameMatch.FRAGMENTS:
         return _look_through(store, query, only.matches, limit, page_token, is_long=bool(only.words))

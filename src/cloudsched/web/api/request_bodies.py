@@ -6,7 +6,7 @@ They validate requests, and ``/openapi.json`` is generated from them.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
@@ -21,12 +21,18 @@ from cloudsched.domain.documents.task import MAX_NAME, Owner, Trouble
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.needs import NEVER, find_answer_time, find_unstarted
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.queries.audit_trail import AuditQuery
 from cloudsched.engine.queries.execution_search import ExecutionFilter, TaskExecutionFilter
 from cloudsched.engine.queries.task_search import TaskSearch, find_category, read_words
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.domain.documents.task import Task
 
 MAX_PAGE = 500
 MAX_PREVIEW = 1000
@@ -129,9 +135,11 @@ class TaskListQuery(TaskConditions, PageQuery):
     def to_task_search(self, now: datetime) -> TaskSearch:
         """Return the filters that no index has, and that need a search."""
         words, _ = self._read_search()
-        late_at = self.trouble_until if self.trouble is Trouble.OVERDUE else None
-        asked_at = now if self.trouble is Trouble.WAITING else None
-        return TaskSearch(words, self.calls, self.payloads, late_at, asked_at)
+        conditions: dict[Trouble | None, Callable[[Task], object]] = {
+            Trouble.WAITING: lambda task: find_answer_time(task, now),
+            Trouble.OVERDUE: lambda task: (find_unstarted(task) or NEVER) < (self.trouble_until or now),
+        }
+        return TaskSearch(words, self.calls, self.payloads, conditions.get(self.trouble))
 
     def _read_search(self) -> tuple[tuple[str, ...], Category | None]:
         """Return the words to look for, and the category if one of them names it."""
@@ -161,7 +169,7 @@ class TaskListQuery(TaskConditions, PageQuery):
                 raise InvalidInput("troubleUntil", "is missing: what is late by when?", hint)
             due_until, trouble = self.trouble_until, None
         elif self.trouble_until is not None:
-            raise InvalidInput("troubleUntil", "goes with OVERDUE alone", "Give trouble=OVERDUE, or leave it out.")
+            raise InvalidInput("troubleUntil", "goes with OVERDUE alone", "Leave it out.")
         return TaskQuery(
             owner=owner,
             status=self.status,

@@ -77,8 +77,7 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
 
     Home says how many tasks are paused, to those who may only look as well, and Home and Tasks who paused them.
     """
-    before, *_ = create(title="Was paused", **DAILY), create(title="Nightly", **DAILY)
-    create(title="Weekly", **DAILY)
+    before, *others = (create(title=title, **DAILY) for title in ("Was paused", "Nightly", "Weekly"))
     pages.app.pause(before.id)
     question = pages.read("/bulk?action=pause&status=ACTIVE")
     assert "<h1>Pause 2 tasks?</h1>" in question
@@ -111,6 +110,11 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
     assert "Restore 2" not in pages.read(f"/actions/{undone}")
     for path in (f"/actions/{action}", "/", "/tasks"):
         assert not re.search("Restore (2|these)", pages.read(path))
+    start(pages, "admin", "action=pause&status=ACTIVE")
+    pages.sim.advance(MINUTE)
+    for each in others:
+        pages.app.resume(each.id)
+    assert "Restore these" not in pages.read("/"), "one by one"
 
 
 @pytest.mark.parametrize("typed", ["", "2", "30", "three", "-3"])

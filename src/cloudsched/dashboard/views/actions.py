@@ -105,19 +105,22 @@ def fetch(api: Api, visit: Visit, action_id: str) -> Json:
     task, etag = api.task(action_id)
     if task["handler"] != BATCH_CHANGE_HANDLER:
         raise NotFound("action", action_id)
-    restorable = None
     back = _BACK.get(task["payload"].get("action", ""))
-    if back and task["status"] != TaskStatus.ACTIVE:
-        content = {"action": back, "filter": {"pauseId": action_id}, "dryRun": True}
-        restorable = api.post("/v1/tasks/batchChange", content)["count"]
     return {
         "action": task,  # no task of a page: nobody has chosen the zone of what runs it
         "etag": etag,
         "by": _find_actor(api, task),
         "record": next(iter(api.get(f"{task_path(action_id)}/executions", pageSize=1)["executions"]), {}),
         "back": back,
-        "restorable": restorable,
+        "restorable": _count_restorable(api, action_id, back) if back and task["status"] != TaskStatus.ACTIVE else None,
     }
+
+
+def _count_restorable(api: Api, action_id: str, back: str) -> Json:
+    """Ask the API how many tasks of an action can be taken back now."""
+    content = {"action": back, "filter": {"pauseId": action_id}, "dryRun": True}
+    found: Json = api.post("/v1/tasks/batchChange", content)["count"]
+    return found
 
 
 def _find_actor(api: Api, task: Json) -> str:
@@ -173,11 +176,9 @@ def _list_again(payload: Json, refusals: list[Json]) -> Json:
 
 
 def fetch_notes(api: Api, visit: Visit) -> list[Json]:
-    """Ask the API for the latest actions that are under way, or have paused many tasks and were not taken back."""
-    latest = _fetch_latest(api, pageSize=_LOOKED_AT)["tasks"]
-    taken_back = {_find_chosen(each).get("pauseId") for each in latest if each["status"] != TaskStatus.CANCELLED}
+    """Ask the API for the latest actions that are under way, or have paused many tasks of which some can be restored."""
     found: list[Json] = []
-    for each in map(_build_action, latest):
+    for each in map(_build_action, _fetch_latest(api, pageSize=_LOOKED_AT)["tasks"]):
         changed = each["outcome"].get("changed")
         stops = changed and _pauses_many(each["payload"], visit)
         if each["status"] == TaskStatus.ACTIVE:
@@ -185,7 +186,7 @@ def fetch_notes(api: Api, visit: Visit) -> list[Json]:
             if changed:
                 said = f"is {said}: {write_count(changed, 'is', 'are')} done"
             found.append({**each, "said": said})
-        elif visit.may_change and stops and each["id"] not in taken_back:
+        elif visit.may_change and stops and _count_restorable(api, each["id"], BatchAction.RESUME)["value"]:
             said = f"has paused {write_count(changed, 'task', 'tasks')}"
             found.append({**each, "said": said, "by": _find_actor(api, each)})
     return found[:_OFFERED]

@@ -176,7 +176,7 @@ def _list_again(payload: Json, refusals: list[Json]) -> Json:
 
 
 def fetch_notes(api: Api, visit: Visit) -> list[Json]:
-    """Ask the API for the latest actions that are under way, or have paused many tasks of which some can be restored."""
+    """Ask the API for the latest actions that are under way, or have paused many of which some can be restored."""
     found: list[Json] = []
     for each in map(_build_action, _fetch_latest(api, pageSize=_LOOKED_AT)["tasks"]):
         changed = each["outcome"].get("changed")

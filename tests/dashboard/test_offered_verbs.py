@@ -103,6 +103,8 @@ def test_the_question_before_a_run_tells_that_a_paused_queue_holds_it(pages: Pag
     assert "The next run is still due" in asked
     pages.sim.queue.holds = True
     pages.sim.advance(HOUR)
+    pages.app.trigger(several.id)
+    assert "See the run" not in pages.read(f"/tasks/{several.id}"), "none of its runs has begun"
     asked = html.unescape(find_verbs(pages.read(path)))
     assert "It runs once, when its queue is resumed." in asked
     assert "still due" not in asked

@@ -43,8 +43,8 @@ _UPCOMING: Final = 10
 PARAMETERS: Final = ("page", "on", "clock", "move")
 _QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
 """Reasons that are no problem: their evidence is folded."""
-_UNCLAIMED: Final = frozenset({Reason.WAITING_FOR_WORKER, Reason.NO_WORKER_LISTENS})
-"""Reasons of runs that may have no page yet, because no worker has claimed them."""
+_UNCLAIMED: Final = frozenset({Reason.WAITING_FOR_WORKER, Reason.NO_WORKER_LISTENS, Reason.DUE, Reason.SCHEDULED})
+"""Reasons of runs that may have no page yet, because nothing has begun them."""
 _NO_HANDLER: Final = "Nothing would run it: its handler is not registered, so one more run would fail."
 _FACTS: Final = (
     *("description", "handler", "payload", "timezone", "labels", "priority", "retry", "overlap", "catchUp", "jitter"),

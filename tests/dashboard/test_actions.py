@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -96,8 +95,7 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
     for path in ("/", "/tasks"):
         assert "Restore these…" in pages.read(path)
         assert "Restore these" not in pages.read(path, "viewer")
-        said = " ".join(html.unescape(re.sub(r"<[^>]+>", "", pages.read(path))).split())
-        assert "Pause everything has paused 2 tasks, by key:admin, " in said
+        assert re.search("Pause everything has paused 2 tasks *, by key:admin, ", pages.text(path))
     for who in ("admin", "viewer"):
         assert "Paused 3 " in pages.text("/", who)
         assert "Nothing is next." in pages.text("/", who)

@@ -36,8 +36,9 @@ def app(app: App) -> App:
     return app
 
 
-def read_form(text: str) -> dict[str, str]:
-    return dict(re.findall(r'type="hidden" name="(task|execution|event)" value="([^"]*)"', text))
+def read_form(text: str, task: str) -> dict[str, str]:
+    form = text[text.index(f'data-key="{task}') :].partition("</form>")[0]
+    return dict(re.findall(r'type="hidden" name="(task|execution|event)" value="([^"]*)"', form))
 
 
 def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> None:
@@ -64,14 +65,14 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     for who in ("viewer", "reader"):
         for path in ("/decisions", page):
             assert 'value="approve"' not in pages.read(path, who)
-    form = {**read_form(text[text.index('data-key="supplier') :].partition("</form>")[0]), "note": "fine"}
+    form = {**read_form(text, "supplier"), "note": "fine"}
     assert pages.post("viewer", "/decisions", {**form, "decision": "approve"}).status_code == 403
     assert pages.post("ada", "/decisions", {**form, "decision": "reject"}).status_code == 303
     app.pause("later")
     text = pages.read("/decisions")
     assert "2 tasks have asked for an answer." in text
     assert text.count("Its task is paused: it goes on with the answer once that is resumed.") == 1
-    later = {**read_form(text[text.index('data-key="later') :].partition("</form>")[0]), "decision": "approve"}
+    later = {**read_form(text, "later"), "decision": "approve"}
     assert pages.post("admin", "/decisions", later).status_code == 303
     [held] = pages.sim.executions("later")
     text = pages.text(f"/tasks/later/executions/{held.id}", "admin")
@@ -119,7 +120,7 @@ def test_a_decision_is_in_the_history_and_among_the_changes(pages: Pages, app: A
         text = pages.read("/decisions", who)
         assert "Free" in text
         assert ("Open it to answer." in text) == (who != "viewer"), who
-    form = {**read_form(text[text.index('data-key="supplier') :].partition("</form>")[0]), "note": "<b>" + "n" * 490}
+    form = {**read_form(text, "supplier"), "note": "<b>" + "n" * 490}
     for _ in range(2):
         pages.post("ada", "/decisions", {**form, "decision": decision})
     app.send_event("free", "approved", {"by": "grace"})

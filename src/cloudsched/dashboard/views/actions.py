@@ -119,8 +119,7 @@ def fetch(api: Api, visit: Visit, action_id: str) -> Json:
 def _count_restorable(api: Api, action_id: str, back: str) -> Json:
     """Ask the API how many tasks of an action can be taken back now."""
     content = {"action": back, "filter": {"pauseId": action_id}, "dryRun": True}
-    found: Json = api.post("/v1/tasks/batchChange", content)["count"]
-    return found
+    return {**api.post("/v1/tasks/batchChange", content)["count"]}
 
 
 def _find_actor(api: Api, task: Json) -> str:
@@ -180,13 +179,17 @@ def fetch_notes(api: Api, visit: Visit) -> list[Json]:
     found: list[Json] = []
     for each in map(_build_action, _fetch_latest(api, pageSize=_LOOKED_AT)["tasks"]):
         changed = each["outcome"].get("changed")
-        stops = changed and _pauses_many(each["payload"], visit)
         if each["status"] == TaskStatus.ACTIVE:
             said = each["state"].word.lower()
             if changed:
                 said = f"is {said}: {write_count(changed, 'is', 'are')} done"
             found.append({**each, "said": said})
-        elif visit.may_change and stops and _count_restorable(api, each["id"], BatchAction.RESUME)["value"]:
+        elif (
+            visit.may_change
+            and changed
+            and _pauses_many(each["payload"], visit)
+            and _count_restorable(api, each["id"], BatchAction.RESUME)["value"]
+        ):
             said = f"has paused {write_count(changed, 'task', 'tasks')}"
             found.append({**each, "said": said, "by": _find_actor(api, each)})
     return found[:_OFFERED]

@@ -125,13 +125,12 @@ def test_an_execution_says_why_it_is_not_retried_and_is_retried_from_the_chosen_
     answer = {**failed.to_wire(), "allowedVerbs": []}
     for status, words in (
         ("CANCELLED", "Its task is cancelled. Give the task a new schedule to start it again."),
-        ("PAUSED", "Its task is paused. Resume the task to retry it."),
+        ("PAUSED", "Its task is paused. It can be retried once that is resumed."),
     ):
-        found = {"status": status, "allowedVerbs": ["delete"]}
+        found = {"status": status, "allowedVerbs": ["delete"], "needs": ["LIMIT"]}
         assert explain_retry(found, answer, may_start=True) == words
         assert explain_retry(found, answer, may_start=False) == ""
         assert explain_retry({**found, "allowedVerbs": []}, answer, may_start=True) == ""
-    assert "budget is raised." in explain_retry({**found, "needs": ["BUDGET"]}, answer, may_start=True)
     both: Any = SimpleNamespace(find=lambda _: {"isUsedUp": True})
     limited = {"status": "PAUSED", "owner": "ada", "needs": ["LIMIT"]}
     assert "limit" in str(fetch_held(both, limited, {"findings": [{"reason": Reason.BUDGET_USED_UP}]})), "its headline"

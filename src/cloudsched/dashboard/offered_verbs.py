@@ -203,8 +203,7 @@ def explain_retry(task: Json, execution: Json, *, may_start: bool) -> str:
     if execution["status"] not in BAD:
         return ""
     if task["status"] == "PAUSED":
-        held = "Its task is paused until next month, or until its limit or its owner's budget is raised."
-        return held if NeedCause.HELD in task.get("needs", ()) else "Its task is paused. Resume the task to retry it."
+        return "Its task is paused. It can be retried once that is resumed."
     if task["status"] == "CANCELLED":
         return "Its task is cancelled. Give the task a new schedule to start it again."
     return "Too many runs of its task are open. Wait until some of them have ended."

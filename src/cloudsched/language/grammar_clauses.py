@@ -13,7 +13,7 @@ from cloudsched.language.grammar_numbers import (
     MONTHS,
     WEEKDAYS,
     list_around,
-    parse_list,
+    list_of,
 )
 from cloudsched.language.lexicon import CLOCK, NUMBER
 from cloudsched.language.nodes import (
@@ -95,7 +95,6 @@ Rule(
     ("[on|for] [repeat] each:3 !unit:0|unit:1|unit:2", lambda: 2),  # "om de dag" is every other day
 )
 Rule("nth", ("@every nth=@ordinal", lambda nth: nth if nth > 1 else None))
-Rule("unit", ("value=unit", Unit), ("&@is_glued value=unit-short", Unit))
 Rule("days_named", ("weekday=weekday", lambda weekday: (weekday,)), ("dayset=dayset", lambda dayset: SETS[dayset]))
 Rule("is_business", ("&business", lambda: True))
 parse_each = Rule(
@@ -340,7 +339,7 @@ Rule(
             "[on|for|in|start] [article] [named=@countries] [dash] holiday:1 "
             "[in|of [article] behind=@countries !zone-time]"
         ),
-        lambda named, behind: tuple(named or behind or ("",)),
+        lambda named, behind: named or behind or ("",),
     ),
     ("[on|for|in|start] points=@points", lambda points: points),
 )
@@ -369,7 +368,7 @@ parse_except = Rule(
 )
 parse_added = Rule(
     "added",  # extra on 2027-03-01 at 09:00 and 2027-04-01 at 10:00: single dates, with their year and time
-    ("added dates=@occurrences", lambda dates: Added(tuple(dates))),
+    ("added dates=@occurrences", Added),
 )
 parse_only_if = Rule(
     "only_if",  # if it is a Monday or a Friday
@@ -427,18 +426,15 @@ parse_mark = Rule(
 Rule("weekday", ("weekday=weekday", lambda weekday: weekday))
 RULES.update(
     is_exclaimed=lambda c: (c.token is not None and c.token.text == "!") or None,
-    is_glued=lambda c: (c.token is not None and c.token.glued) or None,
     bare_clock=lambda c: parse_clock(c, bare=True),
     clock=lambda c: parse_clock(c, bare=False),
     dates=parse_dates,
     each_days=lambda c: parse_days(c, each=True),
-    countries=lambda c: parse_list(c, _take_country, "and", "or", "comma", leads=("in", "article")) or None,
-    ids=lambda c: (
-        tuple(parse_list(c, lambda c: c.tokens[c.at - 1].text if c.take("quote") else None, "and", "comma")) or None
-    ),
-    exceptions=lambda c: (
-        parse_list(c, RULES["left_out"], "comma", "and", "or", is_joined=True, leads=("except",)) or None
-    ),
-    occurrences=lambda c: parse_list(c, RULES["occurrence"], "comma", "and", leads=("added",)) or None,
-    any_weekdays=lambda c: parse_list(c, RULES["weekday"], "comma", "or", leads=("article",)) or None,
+    country=_take_country,
+    quote=lambda c: c.tokens[c.at - 1].text if c.take("quote") else None,
+    countries=list_of("country", "and or comma", "in article"),
+    ids=list_of("quote", "and comma"),
+    exceptions=list_of("left_out", "comma and or", "except", is_joined=True),
+    occurrences=list_of("occurrence", "comma and", "added"),
+    any_weekdays=list_of("weekday", "comma or", "article"),
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_numbers
+from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number
 from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, WORD, Cursor
 from cloudsched.language.nodes import Clause, Clock, Grid, Part, Repeat, Times, Unit, Window
 from cloudsched.language.result import Refused
+from cloudsched.language.rows import RULES
 
 _NIGHT, _LAST_HOUR = 3, 23
 _MIDNIGHT = Clock(0, exact=True, named=True)
@@ -111,7 +112,7 @@ def parse_grid(c: Cursor) -> Grid | None:
         c.take("at")
     minutes: tuple[int, ...] = ()
     if c.take("minute-number") is not None:
-        minutes = parse_numbers(c)
+        minutes = tuple(RULES["numbers"](c) or ())
         if not minutes:
             return None
     elif not c.sees("in", "second-number"):
@@ -119,10 +120,10 @@ def parse_grid(c: Cursor) -> Grid | None:
     hours: tuple[int, ...] = ()
     before = c.at
     if c.take("in") is not None and c.take("hour-number") is not None:
-        hours = parse_numbers(c)
+        hours = tuple(RULES["numbers"](c) or ())
     if not hours:
         c.at = before
-    seconds = parse_numbers(c) if c.take("second-number") is not None else ()
+    seconds = tuple(RULES["numbers"](c) or ()) if c.take("second-number") is not None else ()
     if not (minutes or hours or seconds) or max((*minutes, *seconds), default=0) > 59 or max(hours, default=0) > 23:
         c.at = start
         return None

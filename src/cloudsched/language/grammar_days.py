@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.grammar_numbers import (
     MONTHS,
     MOST_ITEMS,
     WEEKDAYS,
     list_around,
-    parse_list,
-    parse_ordinals,
-    parse_run,
+    list_numbers,
+    list_of,
 )
 from cloudsched.language.lexicon import NUMBER, Cursor, Matches
 from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit
@@ -25,7 +24,7 @@ from cloudsched.language.result import Refused
 from cloudsched.language.rows import RULES, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from cloudsched.language.lexicon import Language, Token
 
@@ -58,7 +57,7 @@ _parse_period = Rule(
     (
         _OF + "!next months=@ordinals unit of|in [article=article] [each=each] unit:6",
         lambda months, article, each: (
-            Period(Unit.QUARTER, quarter_months=tuple(months), each=bool(each), definite=bool(article and not each))
+            Period(Unit.QUARTER, quarter_months=months, each=bool(each), definite=bool(article and not each))
             if {1, 2, 3}.issuperset(months)
             else None
         ),
@@ -81,24 +80,19 @@ def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
     return replace(period, each=True) if each and period.months else period
 
 
-_parse_some_months = Rule(
+Rule(
     "some_months",
     ("first=month to|dash last=month !number|ordinal|tens", partial(list_around, names=MONTHS)),
     ("month=month !ordinal", lambda month: [month]),
 )
-
-
-def parse_months(c: Cursor) -> tuple[int, ...]:
-    """Parse names of months: lists, and ranges such as ``June to August``."""
-    start = c.at
-
-    def parse_some(c: Cursor) -> list[int] | None:
-        is_first = c.at == start
-        some: list[int] | None = _parse_some_months(c)
-        return some if is_first or not c.sees("number", "tens") else None
-
-    found = parse_list(c, parse_some, "comma", "and", "or", is_joined=True, leads=("in",))
-    return tuple(dict.fromkeys(month for some in found for month in some))
+Rule("later_months", ("months=@some_months !number|tens", lambda months: months))
+Rule(
+    "months",  # lists, and ranges such as June to August
+    (
+        "&month first=@some_months [comma|and|or [comma|and|or] [in] rest=@month_list]",
+        lambda first, rest: tuple(dict.fromkeys(month for some in (first, *(rest or ())) for month in some)),
+    ),
+)
 
 
 Rule(
@@ -152,7 +146,7 @@ Rule(
     ("&number day=@day_digits dash|slash month=month [dash|slash year=@year_digits] !dash|slash", Date),
     ("&number year=@year_digits dash|slash month=month dash|slash day=@day_digits !dash|slash", Date),
 )
-_parse_day_after_month = Rule(
+Rule(
     "day_after_month",  # 20 and 30, the 15th, on day 20
     (
         "[on] [article] [day-number] !@is_long day=@counter ![&halfday-short|unit-short &@is_glued]"
@@ -161,24 +155,19 @@ _parse_day_after_month = Rule(
         lambda day: day,
     ),
 )
-_parse_day_before_month = Rule(
+Rule(
     "day_before_month",
     ("[article] day=@ordinal|@day_digits", lambda day: day if day > 0 else None),
 )
 
 
-def _list_days(c: Cursor, parse_day: Callable[[Cursor], int | None], **options: Any) -> list[int]:
-    runs = parse_list(c, lambda c: parse_run(c, parse_day, _DAYS[-1]), "comma", "and", "or", **options)
-    return [day for run in runs for day in run]
-
-
 def _list_days_before(c: Cursor) -> list[int] | None:
     """Parse the days that stand before a month's name: ``24``, ``the 1st and 15th of``."""
     start = c.at
-    days = _list_days(c, _parse_day_before_month, is_joined=True)
+    days = RULES["several_before_month"](c)
     kinds = {kind for here in c.matches[start : c.at] for kind in here}
     c.take("day-word")
-    if c.take("of") is not None and len(days) > 1 and kinds.isdisjoint({"ordinal", "ordinal-end", "to", "dash"}):
+    if c.take("of") and days and days[1:] and kinds.isdisjoint({"ordinal", "ordinal-end", "to", "dash"}):
         return None  # "3,15 of January" names days of a month, as "3,15 of month" does
     c.take("article")
     return days if days and c.sees("month") else None
@@ -251,12 +240,14 @@ def _pick_month_days(days: Iterable[int]) -> _Item:
     return _pick(days, [DAY]), False
 
 
-def _list_weekdays(c: Cursor) -> tuple[list[int], bool] | None:
-    found = parse_list(c, _parse_weekdays, "comma", "and", "or", is_joined=True)
-    return ([day for days, _ in found for day in days], any(plural for _, plural in found)) if found else None
-
-
-_parse_weekdays = Rule(
+Rule(
+    "weekday_list",
+    (
+        "found=@several_weekdays",
+        lambda found: ([day for days, _ in found for day in days], any(plural for _, plural in found)),
+    ),
+)
+Rule(
     "weekdays",
     (
         "first=weekdays|weekday to|dash last=weekday|weekdays",
@@ -277,11 +268,11 @@ Rule(
     ("dayset:0|daysets:0", lambda: WORKDAY),
     ("dayset:2|daysets:2", lambda: WEEKENDDAY),
 )
-_parse_numbered_day = Rule(
+Rule(
     "numbered_day",
     ("day=@number" + _NO_DAY, _check_day),
 )
-_parse_month_day = Rule("month_day", ("&number &@is_digits day=@numbered_day", lambda day: day))
+Rule("month_day", ("&number &@is_digits day=@numbered_day", lambda day: day))
 
 
 def _make_range(token: Token) -> _Item | None:
@@ -325,7 +316,7 @@ _parse_positions = Rule(
     (
         "nths=@nths of &weekday names=@weekday_list",
         lambda nths, names: (
-            Days(_pick([0], names[0]), marked=True, on=True, positions=tuple(nths)) if len(names[0]) > 1 else None
+            Days(_pick([0], names[0]), marked=True, on=True, positions=nths) if len(names[0]) > 1 else None
         ),
     ),
 )
@@ -337,7 +328,7 @@ def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
     chosen: Days | None = _parse_positions(c)
     if chosen is not None:
         return chosen
-    found = parse_list(c, parse_dates, "comma", "and", "or", "also", leads=("on", "each"))
+    found = RULES["date_list"](c)
     days = Days(dates=tuple(date for dates in found for date in dates)) if found else _parse_named_days(c, each=each)
     if days is None:
         return None
@@ -405,7 +396,7 @@ _parse_weeks = Rule(
     ("in|of parity=parity [dash] [numbered] week-number", lambda parity: tuple(range(parity, 54, 2))),
     ("in|of !parity week-number weeks=@week_list", lambda weeks: weeks),
 )
-_parse_week = Rule("week_of_year", ("week=@number", lambda week: week if 1 <= week <= 53 else None))
+Rule("week_of_year", ("week=@number", lambda week: week if 1 <= week <= 53 else None))
 
 
 def list_weekdays(pick: Pick) -> tuple[int, ...]:
@@ -415,20 +406,19 @@ def list_weekdays(pick: Pick) -> tuple[int, ...]:
 
 RULES.update(
     is_digits=lambda c: c.tokens[c.at].text[0].isdigit() or None,
-    is_glued=lambda c: (c.token is not None and c.token.glued) or None,
     is_long=lambda c: (c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2) or None,
     is_day_first=lambda c: (c.language.month_first is False and c.tokens[c.at].kind == NUMBER) or None,
     language=lambda c: c.language,
-    token=lambda c: c.token,
     day_digits=lambda c: _take_digits(c, 1, 2),
     year_digits=lambda c: _take_digits(c, 4),
-    days_after_month=lambda c: _list_days(c, _parse_day_after_month, is_joined=True) or None,
+    days_after_month=list_numbers("day_after_month", "comma and or", is_joined=True),
     days_before_month=_list_days_before,
     days=parse_days,
-    weekday_list=_list_weekdays,
-    numbered_days=lambda c: _list_days(c, _parse_numbered_day, leads=("day-number", "each")) or None,
-    month_days=lambda c: _list_days(c, _parse_month_day, leads=("day-number", "each")) or None,
-    months=lambda c: parse_months(c) or None,
-    ordinals=lambda c: parse_ordinals(c) or None,
-    week_list=lambda c: tuple(parse_list(c, _parse_week, "comma", "and", "or")) or None,
+    numbered_days=list_numbers("numbered_day", "comma and or", "day-number each"),
+    month_days=list_numbers("month_day", "comma and or", "day-number each"),
+    several_before_month=list_numbers("day_before_month", "comma and or", is_joined=True),
+    several_weekdays=list_of("weekdays", "comma and or", is_joined=True),
+    date_list=list_of("dates", "comma and or also", "on each"),
+    month_list=list_of("later_months", "comma and or", "in", is_joined=True),
+    week_list=list_of("week_of_year", "comma and or"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.schedule import Schedule
@@ -19,7 +20,6 @@ from cloudsched.language.nodes import (
     End,
     Grid,
     Length,
-    Months,
     Pick,
     Relative,
     Repeat,
@@ -34,7 +34,7 @@ from cloudsched.language.result import Option, Refused, refuse_impossible
 from cloudsched.language.rules import MAX_RULES, MONTH_ENDS, Draft, build_day_rules, build_subdaily_rules, lacks_days
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cloudsched.language.groups import Group, Plan
 
@@ -42,32 +42,25 @@ if TYPE_CHECKING:
 def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
     """Resolve "biweekly" and "triweekly", which are ambiguous: every two weeks, or twice a week."""
     unit = repeat.unit.name.lower()
-    every = replace(group, repeat=replace(repeat, loose=""))
-    often = replace(repeat, interval=1, rate=repeat.interval, loose="")
     interval, rate = ("two", "twice") if repeat.interval == 2 else ("three", "three times")
-    names = (f"every {interval} {unit}s", f"{rate} a {unit}")
-    options: tuple[Option[Group], ...] = (Option(names[0], every), Option(names[1], _spread_evenly(group, often)))
-    if repeat.unit == Unit.HOUR or group.days:
-        options = options[:1]
-    return context.choices.pick("bi", repeat.span, options)
+    options = [Option(f"every {interval} {unit}s", replace(group, repeat=replace(repeat, loose="")))]
+    if repeat.unit != Unit.HOUR and not group.days:
+        often = _spread_evenly(group, replace(repeat, interval=1, rate=repeat.interval, loose=""))
+        options.append(Option(f"{rate} a {unit}", often))
+    return context.choices.pick("bi", repeat.span, tuple(options))
 
 
 def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
     """Resolve "twice a week": use the days or times that the phrase names, or ask for them."""
-    once = replace(group, repeat=replace(repeat, rate=1))
     named = len(group.clocks) if repeat.unit == Unit.DAY else sum(len(d.picks) + len(d.dates) for d in group.days)
     if repeat.unit >= Unit.DAY and named:
         if named != repeat.rate or repeat.interval > 1:
-            raise Refused(
-                "contradiction",
-                repeat.span,
-                say("it says {rate} times but names {named}; make them agree", rate=repeat.rate, named=named),
-            )
-        return once
+            template = "it says {rate} times but names {named}; make them agree"
+            raise Refused("contradiction", repeat.span, say(template, rate=repeat.rate, named=named))
+        return replace(group, repeat=replace(repeat, rate=1))
     if repeat.unit < Unit.DAY or repeat.rate > 12 or group.window:
         raise Refused("too-vague", repeat.span, "list the times")
-    spread = _spread_evenly(group, repeat)
-    return context.choices.pick("rate", repeat.span, (Option("spread evenly", spread),))
+    return context.choices.pick("rate", repeat.span, (Option("spread evenly", _spread_evenly(group, repeat)),))
 
 
 def _spread_evenly(group: Group, repeat: Repeat) -> Group:
@@ -76,18 +69,20 @@ def _spread_evenly(group: Group, repeat: Repeat) -> Group:
     spread = replace(group, repeat=replace(repeat, rate=1))
     if repeat.unit == Unit.DAY:
         spread.clocks = [Clock(9 + round(step * 9 / max(count - 1, 1)), exact=True) for step in steps]
-    elif repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
-        spread.days = [Days(tuple(Pick(0, step * 7 // count) for step in steps), on=True, plural=True)]
+        return spread
+    picks: tuple[Pick, ...] = ()
+    dates: tuple[Date, ...] = ()
+    if repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
+        picks = tuple(Pick(0, step * 7 // count) for step in steps)
     elif repeat.unit == Unit.MONTH:
-        spread.days = [Days(tuple(Pick(1 + step * 28 // count, DAY) for step in steps), on=True, plural=True)]
+        picks = tuple(Pick(1 + step * 28 // count, DAY) for step in steps)
     else:
-        spread.months = Months(tuple(1 + step * 12 // count for step in steps))
-        spread.days = [Days((Pick(1, DAY),), on=True)]
+        dates = tuple(Date(1 + step * 12 // count, 1) for step in steps)
+    spread.days = [Days(picks, dates=dates, on=True, plural=True)]
     return spread
 
 
-_DAY_SECONDS = 86_400
-_MOST_TIMES = 1440
+_MOST_TIMES = 1441
 _SECONDS = {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}
 
 
@@ -140,10 +135,8 @@ def _check_times(plan: Plan) -> None:
             )
 
 
-def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool = False) -> list[Draft]:
+def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
     """Return the rules of one group, including their times of day."""
-    if times_only:
-        return [Draft("DAILY", times=_find_times(group, plan, context, []))]
     if group.repeat is None and not group.days:
         if group.part is None or not group.part.each:
             raise Refused("no-recurrence")
@@ -152,13 +145,7 @@ def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool 
     if group.months is not None and group.months.doubtful:
         context.choices.assume("It applies to these months every year.")
         if repeat is None or not group.days:
-            options = (Option("in these months of every year", True), Option("only once, in the coming months", False))
-            if not context.choices.pick("months-or-span", group.months.span, options):
-                raise Refused(
-                    "incomplete",
-                    group.months.span,
-                    "give both dates, for example: from 1 June 2027 until 31 August 2027",
-                )
+            context.choices.pick("months-or-span", group.months.span, (Option("in these months of every year", None),))
     if repeat is not None and repeat.unit == Unit.HOUR and group.clocks and not repeat.interval % 24:
         repeat = Repeat(repeat.interval // 24, Unit.DAY, span=repeat.span)
         group = replace(group, repeat=repeat)  # "every 24 hours at 9" is every day at 9
@@ -166,17 +153,24 @@ def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool 
         group = resolve_bi(group, repeat, context)
     if group.repeat is not None and group.repeat.rate > 1:
         group = resolve_rate(group, group.repeat, context)
-    repeat = group.repeat
+    repeat, step = group.repeat, 0
     if repeat is not None and repeat.unit <= Unit.HOUR:
-        return _build_subdaily_rules(group, repeat, plan, context)
-    if group.months is not None and repeat is not None and repeat.unit == Unit.YEAR and not group.days:
+        if group.part is not None or group.clocks:
+            hint = "give a window (from 9:00 to 17:00) or a start (starting at 9:00)"
+            raise Refused("contradiction", repeat.span, hint)
+        step = repeat.interval * _SECONDS[repeat.unit]
+        if group.window is None:
+            is_on_the_clock = "synchronised" in plan.marks
+            return _build_on_the_clock(group, repeat, step) if is_on_the_clock else _build_interval(group, repeat)
+        group = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY))
+    elif group.months is not None and repeat is not None and repeat.unit == Unit.YEAR and not group.days:
         on_first = replace(group, days=[Days((Pick(1, DAY),), on=True)])
         daily = replace(group, repeat=Repeat(1, Unit.DAY))
         choices = (Option("on the first day of the month", on_first), Option("on every day of the month", daily))
         group = context.choices.pick("which-of-month", group.months.span, choices)
     settled = bool(plan.marks & {"skip-back", "skip-forward", "skip-omit"})
     drafts = build_day_rules(group, context, settled=settled)
-    times = _find_times(group, plan, context, drafts)
+    times = find_times(group, plan, context, drafts, step)
     for draft in drafts:
         draft.times = times
         draft.week_start = group.week_start.weekday if group.week_start is not None else 0
@@ -194,19 +188,29 @@ def ask_window(window: Window, context: Context, repeatedly: str = "") -> Clock 
     return context.choices.pick("window", window.span, tuple(options))
 
 
-def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft]) -> list[TimeOfDay]:
+def find_times(
+    group: Group, plan: Plan, context: Context, drafts: Sequence[Draft] = (), step: int = 0
+) -> list[TimeOfDay]:
+    """Return the times of day of a group, which may change the days of its rules.
+
+    Those in a window are so many seconds apart, unless the phrase names them.
+    """
     part = group.part.part if group.part is not None else None
     if group.window is not None:
-        first, last = context.resolve_window(group.window)
+        window = context.resolve_window(group.window)
         if group.grid is not None:
-            return _list_minutes(first, last, group.grid, group.window)
-        repeatedly = say("every hour from {first} to {last}", first=first, last=last)
-        chosen = ask_window(group.window, context, repeatedly)
-        return _list_steps(first, last, 3600, group.window) if chosen is None else context.resolve_times([chosen], None)
+            return _list_minutes(window, group.grid, group.window, step)
+        if not step:
+            repeatedly = say("every hour from {first} to {last}", first=window[0], last=window[1])
+            chosen = ask_window(group.window, context, repeatedly)
+            if chosen is not None:
+                return context.resolve_times([chosen], None)
+        return _list_steps(window, step or 3600, group.window, drafts)
     if group.grid is not None:
-        hours = group.grid.hours or range(24)
-        minutes, seconds = group.grid.minutes or (0,), group.grid.seconds or (0,)
-        return [TimeOfDay(hour, minute, second) for hour in hours for minute in minutes for second in seconds]
+        grid = group.grid
+        return [
+            TimeOfDay(*each) for each in product(grid.hours or range(24), grid.minutes or (0,), grid.seconds or (0,))
+        ]
     if group.clocks:
         midnight = group.midnight
         if midnight is not None and any(0 < len(set(draft.weekdays)) < 7 and not draft.month_days for draft in drafts):
@@ -221,7 +225,7 @@ def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft])
     return [context.assume_default_time()]
 
 
-def _ask_midnight(clock: Clock, context: Context, drafts: list[Draft]) -> None:
+def _ask_midnight(clock: Clock, context: Context, drafts: Sequence[Draft]) -> None:
     plain = all(nth == 0 for draft in drafts for nth, _ in draft.weekdays) and not any(d.positions for d in drafts)
     options = [Option("the midnight at the start of the day", False)]
     if plain:
@@ -231,60 +235,38 @@ def _ask_midnight(clock: Clock, context: Context, drafts: list[Draft]) -> None:
             draft.weekdays = [(0, (day + 1) % 7) for _, day in draft.weekdays]
 
 
-def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Context) -> list[Draft]:
-    """Return the rules of an interval shorter than a day, either around the clock or between two times of day."""
-    if group.part is not None or group.clocks:
-        raise Refused("contradiction", repeat.span, "give a window (from 9:00 to 17:00) or a start (starting at 9:00)")
-    step = repeat.interval * _SECONDS[repeat.unit]
-    window, grid = group.window, group.grid
-    if window is None:
-        if "synchronised" in plan.marks:
-            return _build_on_the_clock(group, repeat, step)
-        drafts = build_subdaily_rules(group, repeat)
-        if grid is not None:
-            drafts[0].hours, drafts[0].minutes, drafts[0].seconds = grid.hours, grid.minutes, grid.seconds
-            if repeat.unit == Unit.HOUR and grid.minutes:
-                drafts[0].seconds = grid.seconds or (0,)
-            elif repeat.unit == Unit.HOUR and grid.seconds:
-                raise Refused("inexpressible", grid.span, "name the minutes as well")
-        return drafts
-    first, last = context.resolve_window(window)
-    if grid is None:
-        times = _list_steps(first, last, step, window)
-    elif step == _SECONDS[Unit.HOUR]:
-        times = _list_minutes(first, last, grid, window)
-    else:
-        raise Refused("contradiction", grid.span)
-    dated = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY), window=None, grid=None)
-    drafts = build_day_rules(dated, context)
-    if last < first and not all(draft.freq == "DAILY" for draft in drafts):
-        raise Refused("inexpressible", window.span, "a window that crosses midnight must apply to every day")
-    for draft in drafts:
-        draft.times = times
+def _build_interval(group: Group, repeat: Repeat) -> list[Draft]:
+    """Return the rule of an interval shorter than a day, around the clock."""
+    drafts, grid = build_subdaily_rules(group, repeat), group.grid
+    if grid is not None:
+        drafts[0].hours, drafts[0].minutes, drafts[0].seconds = grid.hours, grid.minutes, grid.seconds
+        if repeat.unit == Unit.HOUR and grid.minutes:
+            drafts[0].seconds = grid.seconds or (0,)
+        elif repeat.unit == Unit.HOUR and grid.seconds:
+            raise Refused("inexpressible", grid.span, "name the minutes as well")
     return drafts
 
 
 def _build_on_the_clock(group: Group, repeat: Repeat, step: int) -> list[Draft]:
     """Return the rule of an interval that counts from the full hour or from midnight, of which it has to be a part."""
     minutes, hours = step // 60, step // 3600
-    limits = group.grid
-    if limits is not None and (limits.minutes or limits.seconds or hours > 1):
+    limits = group.grid or Grid((), ())
+    if limits.minutes or limits.seconds or (hours > 1 and limits.hours):
         raise Refused("contradiction", limits.span)
     if step % 60 or (hours and step % 3600) or (24 % hours if hours else 60 % minutes):
         raise Refused("inexpressible", repeat.span)
-    [draft] = build_subdaily_rules(group, Repeat(1, Unit.HOUR))
-    draft.hours, draft.seconds = limits.hours if limits is not None else (), (0,)
-    if minutes == 1:
-        draft.freq = "MINUTELY"
-        return [draft]
-    draft.minutes = (0,) if hours else tuple(range(0, 60, minutes))
-    if hours > 1:
-        draft.hours = tuple(range(0, 24, hours))
+    [draft] = build_subdaily_rules(group, Repeat(1, Unit.MINUTE if minutes == 1 else Unit.HOUR))
+    draft.hours, draft.seconds = tuple(range(0, 24, hours)) if hours > 1 else limits.hours, (0,)
+    if minutes > 1:
+        draft.minutes = tuple(range(0, 60, minutes))
     return [draft]
 
 
-def _list_minutes(first: TimeOfDay, last: TimeOfDay, grid: Grid, window: Window) -> list[TimeOfDay]:
+def _list_minutes(within: tuple[TimeOfDay, TimeOfDay], grid: Grid, window: Window, step: int) -> list[TimeOfDay]:
     """Return the times of some minutes of each hour within a window."""
+    if step not in {0, _SECONDS[Unit.HOUR]}:
+        raise Refused("contradiction", grid.span)
+    first, last = within
     times = [TimeOfDay(hour, minute) for hour in range(24) for minute in sorted(grid.minutes)]
     times = [time for time in times if first <= time <= last]
     if not times:
@@ -292,20 +274,20 @@ def _list_minutes(first: TimeOfDay, last: TimeOfDay, grid: Grid, window: Window)
     return times
 
 
-def _list_steps(first: TimeOfDay, last: TimeOfDay, step: int, window: Window) -> list[TimeOfDay]:
-    begin, end = (time.hour * 3600 + time.minute * 60 + time.second for time in (first, last))
-    if end == begin:
-        raise Refused("never", window.span)
+def _list_steps(
+    within: tuple[TimeOfDay, TimeOfDay], step: int, window: Window, drafts: Sequence[Draft]
+) -> list[TimeOfDay]:
+    begin, end = (time.hour * 3600 + time.minute * 60 + time.second for time in within)
     if end < begin:
-        end += _DAY_SECONDS
-    if (end - begin) // step > _MOST_TIMES:
-        raise Refused("too-many", window.span)
-    result = [
-        second % _DAY_SECONDS for second in range(begin + step * window.open_first, end + 1 - window.open_last, step)
-    ]
-    if not result:
+        if not all(draft.freq == "DAILY" for draft in drafts):
+            raise Refused("inexpressible", window.span, "a window that crosses midnight must apply to every day")
+        end += 86_400
+    times = range(begin + step * window.open_first, end + 1 - window.open_last, step)
+    if end == begin or not times:
         raise Refused("never", window.span)
-    return [TimeOfDay(second // 3600, second // 60 % 60, second % 60) for second in result]
+    if len(times) > _MOST_TIMES:
+        raise Refused("too-many", window.span)
+    return [TimeOfDay(second // 3600 % 24, second // 60 % 60, second % 60) for second in times]
 
 
 BEGINNING = "1970-01-01T00:00:00"

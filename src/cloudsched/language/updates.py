@@ -33,7 +33,7 @@ from cloudsched.language.nodes import (
     Within,
 )
 from cloudsched.language.phrase_context import HOURS_OF_PART, Context, TimeOfDay
-from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules
+from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules, find_times
 from cloudsched.language.result import Refused
 from cloudsched.language.rules import Draft, build_subdaily_rules
 from cloudsched.language.single_moves import list_on
@@ -352,7 +352,7 @@ def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds
             raise Refused("too-vague", group.part.span, "say at what time of day it should run")
         if group.window or group.grid or fine:
             raise Refused("no-update", hint="describe the whole schedule again")
-        named = build_rules(group, plan, context, times_only=True)[0].times
+        named = find_times(group, plan, context)
         for draft in edit.drafts:
             draft.times = sorted({*draft.times, *named}) if adds else named
     if not group.has_days:

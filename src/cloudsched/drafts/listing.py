@@ -61,8 +61,7 @@ def _find_days(situation: Situation, times: Iterable[str]) -> tuple[date, date] 
             days.add((day, day))
             continue
         for each in LANGUAGES.values():
-            daily = [row.partition("|")[0] for row in (each.words["each"][1], each.words["unit"][Unit.DAY])]
-            schedule = situation.read(" ".join((*daily, words)), locale=each.code).schedule
+            schedule = situation.read(words, locale=each.code, lead=(("each", 1), ("unit", Unit.DAY))).schedule
             if schedule is not None and schedule.dtstart is not None:
                 first = datetime.fromisoformat(schedule.dtstart).date()
                 ends = [rule.until for rule in map(parse_rule, schedule.rules) if rule.until is not None]

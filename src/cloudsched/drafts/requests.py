@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.drafts.deliveries import list_languages
 from cloudsched.drafts.phrases import content_words, to_singular
-from cloudsched.drafts.situation import find_meant, find_named
+from cloudsched.drafts.situation import Lead, find_meant, find_named
 from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import HARMLESS, Cursor, Token, classify, is_plain, tokenise
 from cloudsched.language.reader import MAX_LENGTH
@@ -59,12 +59,18 @@ OPERATIONS: Final[dict[Intent, DraftOperation]] = {
 """The operations on a whole task, by what asks for them."""
 
 
+_SKIP, _DROP, _ADD, MAKE, _MOVE = (("skip", 1), ("no-more", 1), ("add-more", 1), ("make", 2), ("relocate", 1))
+_ONE, _ONCE, _OF, _ONTO = (("one", 1), ("twice", 1), ("of", 1), ("onto", 1))
+
+
 class TaskRequest(NamedTuple):
     """What a text asks of a stored task.
 
     Attributes:
         tasks: The tasks that may be meant.
-        phrases: The change in words of the grammar. The first one that it understands counts.
+        leads: What the verb may ask for in words of the grammar. The first one that is understood counts.
+        words: The words besides the verb and the task.
+        language: The language of the words.
         is_about_tasks: Nothing else can be meant: the words besides the verb and the task are of a schedule, or there
             are none.
         is_whole: There are no words but the verb and the task, so that the task as a whole is meant.
@@ -72,7 +78,9 @@ class TaskRequest(NamedTuple):
 
     intent: Intent
     tasks: tuple[Task, ...]
-    phrases: tuple[str, ...]
+    leads: tuple[Lead, ...]
+    words: str
+    language: str
     is_about_tasks: bool
     is_whole: bool
 
@@ -85,7 +93,7 @@ def may_change(text: str, title: str, *, is_one_time: bool) -> bool:
     for language in LANGUAGES.values():
         asked, said = _Said(text, language).find_words(set()), _Said(title, language)
         verb = asked.intent if asked.has_verb else None
-        if is_one_time and verb in _ONCE:
+        if is_one_time and verb in _SINGLE:
             return True
         ends = {kind for each in said.matches for kind, match in each.items() if match.end == len(said.tokens)}
         if (verb is Intent.MOVE and "joint" in ends) or _MARKS & ends:
@@ -149,7 +157,7 @@ class _Asked(NamedTuple):
     has_marks: bool
 
 
-_ONCE: Final = {Intent.SKIP, Intent.POSTPONE, Intent.ADVANCE, Intent.PAUSE, Intent.RESUME}
+_SINGLE: Final = {Intent.SKIP, Intent.POSTPONE, Intent.ADVANCE, Intent.PAUSE, Intent.RESUME}
 """What is hardly work to do, as "cancel the gym membership on 1 October" may be."""
 _MARKS: Final = frozenset({"mark", "lasting", "once"})
 _TARGET: Final = frozenset({"own", "article"})
@@ -241,19 +249,53 @@ class _Said:
         if asked.intent is None or not tasks:
             return
         is_whole = not asked.is_once and not asked.has_marks and all("comma" in self.matches[at] for at in rest)
-        left, right = ([at for at in rest if at < span[0]], [at for at in rest if at >= span[1]])
-        if asked.intent is Intent.MOVE and not left:
-            left, right = self._split_at_joint(right)
-        phrases = _Phrases(self, left, right, asked).make()
-        yield TaskRequest(asked.intent, tuple(tasks), tuple(dict.fromkeys(phrases)), is_about_tasks, is_whole)
+        leads = tuple(self._list_leads(asked, rest, sum(at < span[0] for at in rest)))
+        yield TaskRequest(
+            asked.intent, tuple(tasks), leads, self._join(rest), self.language.code, is_about_tasks, is_whole
+        )
 
-    def _split_at_joint(self, right: list[int]) -> tuple[list[int], list[int]]:
-        """Split "on Wednesday to Thursday" into the old and the new part. The old one is empty if only one is said."""
-        joint = next((at for at in right if "joint" in self.matches[at]), None)
-        if joint is None or joint == right[0] or "from" in self.matches[right[0]]:
-            return [], right
-        old = [at for at in right if at < joint and "on" not in self.matches[at]]
-        return old, [at for at in right if at >= joint]
+    def _list_leads(self, asked: _Asked, rest: Sequence[int], left: int) -> Iterator[Lead]:
+        """Yield what a verb may ask for with the words around a task, the likeliest first."""
+        kinds = [self.matches[at].keys() for at in rest]
+        joint = next((at for at, each in enumerate(kinds) if "joint" in each), -1)
+        match asked.intent:
+            case Intent.SKIP | Intent.CANCEL | Intent.PAUSE:
+                if rest:
+                    yield (_SKIP,)
+                elif asked.is_once or asked.intent is Intent.SKIP:
+                    yield _SKIP, _ONE
+            case Intent.DROP | Intent.DELETE:
+                if left or asked.intent is Intent.DROP:
+                    yield (_DROP,)
+            case Intent.ADD:
+                yield (_ADD,)
+            case Intent.RESTATE:
+                yield from ((MAKE,), (_MOVE, _ONE, _ONTO))
+            case Intent.MOVE if joint < 0 and kinds and "on" in kinds[0]:
+                return  # "move it on Friday" does not say where to
+            case Intent.POSTPONE | Intent.ADVANCE | Intent.CHANGE | Intent.MOVE:
+                is_once = asked.is_once or (self.is_owned and not asked.has_verb)
+                yield (("postpone", -1 if asked.intent is Intent.ADVANCE else 1),)
+                if kinds and "from" in kinds[0]:
+                    yield (_MOVE,)
+                elif is_once:
+                    yield _MOVE, _ONE, _ONCE, _ONTO
+                elif joint > 0 and (left or asked.intent is Intent.MOVE):
+                    yield _MOVE, _OF
+                else:
+                    if asked.has_verb:
+                        yield _MOVE, _ONE, _ONTO
+                    yield (MAKE,)
+            case _:
+                return
+
+    def _join(self, places: Sequence[int]) -> str:
+        tokens, text = self.tokens, self.text
+        parts = ""
+        for before, at in pairwise([-2, *places]):
+            gap = text[tokens[before].end : tokens[at].start] if at == before + 1 else " "
+            parts += f"{gap}{text[tokens[at].start : tokens[at].end]}"
+        return parts.strip(" ,;:-–—")  # noqa: RUF001 - what people type
 
     def _widen(self, begin: int, end: int) -> tuple[int, int]:
         """Return the place of a task with the small words around it: "of my", "reminder", "is"."""
@@ -342,81 +384,6 @@ class _Said:
                     found.append((size, Intent(value), {free[begin], *free[ends[-1] : ends[-1] + size]}))
         best = max(found, key=lambda each: each[0], default=None)
         return None if best is None else best[1:]
-
-
-class _Phrases:
-    """The words around a task, put into words of the grammar of changes."""
-
-    def __init__(self, said: _Said, left: Sequence[int], right: Sequence[int], asked: _Asked) -> None:
-        self._said, self._asked = said, asked
-        self._left, self._all, self._to = self._join(left), self._join([*left, *right]), self._strip(right)
-        kinds = [said.matches[at].keys() for at in (*left, *right)]
-        self._is_from = bool(kinds) and "from" in kinds[0]
-        is_one = bool(kinds) or asked.is_once or asked.intent is Intent.SKIP
-        self._is_next = is_one and all(each & {"next", "the-next", "article", "one"} for each in kinds)
-        self._is_on = bool(right) and "on" in said.matches[right[0]] and "joint" not in said.matches[right[0]]
-
-    def _join(self, places: Sequence[int]) -> str:
-        tokens, text = self._said.tokens, self._said.text
-        parts = ""
-        for before, at in pairwise([-2, *places]):
-            gap = text[tokens[before].end : tokens[at].start] if at == before + 1 else " "
-            parts += f"{gap}{text[tokens[at].start : tokens[at].end]}"
-        return parts.strip(" ,;:-–—")  # noqa: RUF001 - what people type
-
-    def _strip(self, places: Sequence[int]) -> str:
-        """Return words without the "to" at their head."""
-        match = self._said.matches[places[0]].get("joint") if places else None
-        return self._join([at for at in places if match is None or at >= match.end])
-
-    def _say(self, kind: str, value: int = 1) -> str:
-        words = self._said.language.words.get(kind, {})
-        return words.get(value, "").partition("|")[0]
-
-    def make(self) -> Iterator[str]:
-        """Yield the phrases that may say what is asked for."""
-        rest = self._all
-        match self._asked.intent:
-            case Intent.SKIP | Intent.CANCEL | Intent.PAUSE if rest or self._is_next:
-                yield f"{self._say('skip')} {self._say_next() if self._is_next else rest}"
-            case Intent.DROP | Intent.DELETE if self._left or self._asked.intent is Intent.DROP:
-                yield f"{self._say('no-more')} {rest}"
-            case Intent.ADD:
-                yield f"{self._say('add-more')} {rest}"
-            case Intent.POSTPONE | Intent.ADVANCE:
-                direction = 1 if self._asked.intent is Intent.POSTPONE else -1
-                yield f"{self._to or rest} {self._say('shift', direction)}"
-                yield from self._change()
-            case Intent.MOVE if self._is_on:
-                return  # "move it on Friday" does not say where to
-            case Intent.CHANGE | Intent.MOVE:
-                yield from self._change()
-                yield f"{self._to or rest} {self._say('shift')}"
-            case Intent.RESTATE:
-                yield rest
-                yield f"{self._say('make', 2)} {rest}"
-                yield f"{self._say('relocate')} {self._say_next()} {self._say('joint')} {rest}"
-            case _:
-                return
-
-    def _say_next(self) -> str:
-        return self._said.language.words["one"][1].rpartition("|")[2]
-
-    def _change(self) -> Iterator[str]:
-        move, to = self._say("relocate"), self._say("joint")
-        if self._is_from:
-            yield f"{move} {self._all}"
-            return
-        new = self._to or self._all
-        if self._left and self._to:
-            yield f"{move} {self._say('of-one')} {self._left} {to} {self._to}"
-            new = self._all
-        elif self._asked.is_once or self._asked.has_verb:
-            once = f"{self._say('twice')} " if self._asked.is_once else ""
-            yield f"{move} {self._say_next()} {once}{to} {new}"
-        if not self._asked.is_once:
-            yield f"{self._say('make', 2)} {new}"
-            yield new
 
 
 def _find_title(said: _Said, task: Task) -> tuple[int, int] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from cloudsched.drafts.deliveries import list_languages
 from cloudsched.drafts.phrases import content_words, count_shared, find_category, join_words, to_singular
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
+from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.messages import Said, say, tell
 from cloudsched.language.reader import MAX_LENGTH, read
 from cloudsched.language.result import Problem, Reading
@@ -88,6 +89,7 @@ def _score_handler(handler: Handler, text: str) -> int:
     return 2 * is_kind + count_shared(content_words(about), content_words(text))
 
 
+Lead = tuple[tuple[str, int], ...]
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -127,11 +129,11 @@ class Situation:
             return self.request.locale
         return list_languages(self.request.text[:MAX_LENGTH])[0].code
 
-    def read(self, text: str, current: Schedule | None = None, locale: str | None = None) -> Reading:
+    def read(self, text: str, current: Schedule | None = None, locale: str | None = None, lead: Lead = ()) -> Reading:
         """Return the meaning of words, or of a notation such as cron. A date alone counts as words.
 
         Without a locale, the language is the request's, or is detected. Words in English are read beside
-        any other.
+        any other. `lead` is what is said before the words, by classes of the lexicon and their values.
         """
         if current is None and is_notation(text) and not _DATE.fullmatch(text.strip()):
             try:
@@ -139,15 +141,18 @@ class Situation:
             except InvalidSchedule as error:
                 return Reading("refusal", problems=(Problem((0, len(text)), "invalid", str(error)),))
 
-        found = self._read_words(text, current, locale or self.request.locale)
+        found = self._read_words(text, current, locale or self.request.locale, lead)
         is_unread = any(each.code in {"other-language", "not-understood", "half-known"} for each in found.problems)
         if is_unread and locale is None and self.request.locale is not None:
-            english = self._read_words(text, current, "en")
+            english = self._read_words(text, current, "en", lead)
             if english.kind != "refusal":
                 return english
+        if self.request.locale is None and locale not in {None, "en"} and found.kind == "schedule":
+            note = tell(self.language, "The words were read as {language}.", language=say(LANGUAGES[f"{locale}"].name))
+            return replace(found, assumptions=(note, *found.assumptions))
         return found
 
-    def _read_words(self, text: str, current: Schedule | None, locale: str | None) -> Reading:
+    def _read_words(self, text: str, current: Schedule | None, locale: str | None, lead: Lead) -> Reading:
         return read(
             text,
             now=self.now,
@@ -156,6 +161,7 @@ class Situation:
             current=current,
             default_time=(self.default_time.hour, self.default_time.minute),
             default_calendar=self.default_calendar,
+            lead=lead,
         )
 
     def read_without_time(self) -> Reading:

@@ -26,7 +26,7 @@ from cloudsched.drafts.phrases import (
     take_fields,
 )
 from cloudsched.drafts.request import Proposal, ask_when, to_missing_fields
-from cloudsched.drafts.requests import OPERATIONS, Intent, TaskRequest, find_requests
+from cloudsched.drafts.requests import MAKE, OPERATIONS, Intent, TaskRequest, find_requests
 from cloudsched.drafts.situation import Situation, ask_which, find_meant, find_named, list_begun
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.drafts.wishes import Wish, find_wishes, split_wishes
@@ -200,7 +200,7 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
     refused: Proposal | None = None
     for request in find_requests(asked, situation.tasks):
         operation = OPERATIONS.get(request.intent)
-        update = _try_phrases(situation, request, fields, delivery.channels)
+        update = _try_phrases(situation, request, delivery.rest, len(" ".join(asked.split())), delivery.channels)
         if request.intent is Intent.RESTATE and _may_be_new(situation, asked, request, update):
             continue
         if update is not None and update.decision is not Decision.REFUSAL:
@@ -214,12 +214,13 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
 
 
 def _try_phrases(
-    situation: Situation, request: TaskRequest, fields: str, channels: tuple[DeliveryChannel, ...]
+    situation: Situation, request: TaskRequest, text: str, end: int, channels: tuple[DeliveryChannel, ...]
 ) -> Proposal | None:
-    """Return the change by the first phrase that is understood, or the first refusal."""
+    """Return the change by the first lead that is understood, or the first refusal."""
     refused: Proposal | None = None
-    for phrase in request.phrases:
-        update = _try_wish(situation, request.tasks, Wish("", f"{phrase}{fields}", channels=channels))
+    for lead in request.leads:
+        wish = Wish("", text, end, request.words, lead, request.language, channels=channels)
+        update = _try_wish(situation, request.tasks, wish)
         if update is None or _is_none(situation.now, update, is_operation=request.intent in OPERATIONS):
             continue
         if update.decision is not Decision.REFUSAL:
@@ -375,35 +376,36 @@ def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
 def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
     """Return the change of a task by a wish. None if it names no possible change."""
     handler = situation.find_handler(task.handler)
-    filled = Filled({}, wish.phrase) if handler is None else take_fields(handler, wish.phrase, {})
+    filled = Filled({}, wish.said) if handler is None else take_fields(handler, wish.said, {})
     by = "".join(f" {say_channel(channel)}" for channel in wish.channels)
     read = _apply_filled(situation, task, wish, filled, by)
 
     def reread(quoted: str) -> Proposal | None:
-        return _apply(situation, task, wish._replace(phrase=quoted))
+        return _apply(situation, task, wish._replace(said=quoted))
 
-    return ask_ends(wish.phrase, filled.open_values, read, reread, situation.language, by) or read
+    return ask_ends(wish.said, filled.open_values, read, reread, situation.language, by) or read
 
 
 def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, said: str) -> Proposal | None:
     """Return the change of a task. `said` has the words of the changes besides the schedule."""
-    handler, phrase, reading = situation.find_handler(task.handler), wish.phrase, None
+    handler, reading, lead = situation.find_handler(task.handler), None, wish.lead
+    words = f"{wish.words}{filled.rest[wish.end :]}"
     parts = list[Changes]()
     if wish.field:
         if (changed := change_field(task, handler, wish.field, wish.value)) is not None:
             parts.append(changed)
         elif _name_field(wish.field) == "schedule":
-            phrase = f"make it {wish.value}" if wish.value.isdigit() else wish.value
+            words, lead = wish.value, (MAKE,) if wish.value.isdigit() else ()
         else:
             return None
     if wish.channels:
         parts.append(change_channels(task, wish.channels, wish.delivery, situation.language))
-    if phrase and filled.payload:
+    if filled.payload:
         parts.append(change_payload(task, handler, filled.payload))
         said += "".join(f", {name}: {quote_value(value)}" for name, value in filled.payload.items())
-        phrase = "" if filled.rest in {"move it", "make it"} else filled.rest
-    if phrase:
-        reading = situation.read(phrase, task.schedule)
+        lead = lead if words else ()
+    if words or lead:
+        reading = situation.read(words, task.schedule, wish.language, lead)
         codes = {problem.code for problem in reading.problems}
         if reading.kind == "refusal" and codes <= {"no-update", *UNREAD}:
             return None

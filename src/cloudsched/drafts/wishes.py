@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+    from cloudsched.drafts.situation import Lead
     from cloudsched.language.lexicon import Cursor
 
 _MOST_FIELD_WORDS: Final = 4
@@ -25,8 +26,15 @@ class Wish(NamedTuple):
 
     what: str
     """The task, in the user's words."""
-    phrase: str = ""
-    """The words that change the task."""
+    said: str = ""
+    """The whole text, which has the fields of a payload."""
+    end: int = 0
+    """The number of its characters whose meaning is in the words."""
+    words: str = ""
+    """The words that change the schedule."""
+    lead: Lead = ()
+    """What is said before them."""
+    language: str | None = None
     field: str = ""
     """The field that changes, as the user calls it."""
     value: str = ""

@@ -137,7 +137,7 @@ def _parse_skip_next(c: Cursor) -> Change | None:
     start, count = c.at, parse_number(c)
     if count is None or count < 2:
         c.at, count = start, 1
-        if c.take("one") is None:
+        if c.take("one") is None and not (c.ended and start > begin):
             c.at = begin
             if c.take("one") is None:
                 return None
@@ -168,10 +168,11 @@ def _parse_stop_after(c: Cursor) -> Change | None:
 
 def parse_shift(c: Cursor) -> Change | None:
     """Parse ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
+    c.take("by")
     direction = c.take("postpone")
     if direction is None:
         c.take("make")
-    c.take("by")
+    c.take("by", "onto", "at")
     by = parse_length(c)
     direction = direction or c.take("shift")
     return None if by is None or direction is None else partial(shift_schedule, by=by, direction=direction.value)
@@ -208,7 +209,7 @@ def _parse_move_next(parser: Parser) -> Change | None:
     if c.take("relocate") is None or c.take("one") is None:
         return None
     is_once = c.take("twice") is not None
-    if c.take("to", "onto") is None:
+    if not c.skip("to", "onto"):
         return None
     read = parser.parse_between(c.at, len(parser.tokens), bare=True)
     plan = None if read is None else build_plan(read)
@@ -297,7 +298,7 @@ def _find_parts(parser: Parser) -> tuple[Sequence[Clause], Sequence[Clause], boo
         c.take("make")
     for at in range(c.at, end):
         here = parser.matches[at]
-        joint = here.get("to") or here.get("onto") if is_moved else here.get("instead-of")
+        joint = here.get("to") or here.get("onto") or here.get("at") if is_moved else here.get("instead-of")
         if joint is None:
             continue
         first = parser.parse_between(c.at, at, bare=True)
@@ -344,12 +345,15 @@ def _parse_edit(parser: Parser) -> Change | None:
     c = parser.cursor
     end = _find_tail(parser, "instead", "same-time", "comma", "also", "polite", "stop", "only")
     tail = {kind for matches in parser.matches[end:] for kind in matches}
-    for kind in ("same-time", "make", "only", "add-more", "no-more", "skip", ""):
+    for kind in ("same-time", "only", "add-more", "no-more", "skip", ""):
         c.at = 0
         c.take("polite")
+        is_made = c.skip("make")
         if kind and c.take(kind) is None:
             continue
-        read = parser.parse_between(c.at, end, bare=kind in {"make", "only"} or "instead" in tail)
+        read = parser.parse_between(c.at, end, bare=is_made or kind == "only" or "instead" in tail)
+        if read is None and is_made and c.take("to", "onto") is not None:
+            read = parser.parse_between(c.at, end, bare=True)
         if read is None and kind in {"no-more", "skip"}:
             read = parser.parse_between(c.at, _find_tail(parser, "one", "polite", "stop"))  # "the evening one"
         if read is None:

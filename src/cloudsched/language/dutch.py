@@ -402,7 +402,6 @@ DUTCH = Language(
             "|mijn planning|op de planning|op het programma|moet ik|op mijn lijst"
         },
         "noun": {1: "afspraak|afspraken|opdrachten|klusjes"},
-        "of-one": {1: "van"},
         "becomes": {1: "in|naar|op|als"},
         "label-lead": {1: "met|en|waarbij", 2: "de|het"},
         "label-is": {1: "is"},

@@ -480,7 +480,6 @@ ENGLISH = Language(
             "|on this week|on for"
         },
         "noun": {1: "appointment|appointments|job|jobs|schedules|to dos|todos"},
-        "of-one": {1: "of"},
         "becomes": {1: "to|as|into"},
         "label-lead": {1: "with|and|where", 2: "the"},
         "label-is": {1: "is"},

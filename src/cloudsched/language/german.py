@@ -408,7 +408,6 @@ GERMAN = Language(
             "|anstehende|meine termine|mein kalender|auf dem plan|auf dem programm|kommt|muss ich"
         },
         "noun": {1: "termin|termine|terminen|aufträge"},
-        "of-one": {1: "von"},
         "becomes": {1: "in|auf|zu|als|um zu|um in|um auf"},
         "label-lead": {1: "mit|und|wobei", 2: "der|die|das|den|dem"},
         "label-is": {1: "ist"},

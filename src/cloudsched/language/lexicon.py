@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from cloudsched.language.nodes import Span
 
-WORD, NUMBER, ORDINAL, CLOCK, DATE, PAIR, QUOTE, PATH, MARK = (
-    *("word", "number", "ordinal", "clock", "date", "pair", "quote", "path", "mark"),
+WORD, NUMBER, ORDINAL, CLOCK, DATE, PAIR, QUOTE, PATH, MARK, CLASS = (
+    *("word", "number", "ordinal", "clock", "date", "pair", "quote", "path", "mark", "class"),
 )
+"""The kinds of tokens. A class is a word that nobody typed."""
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`"}
 
 _PATTERN = re.compile(
@@ -353,6 +354,8 @@ def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matche
     token = tokens[place]
     if token.kind in _TOKENS:
         return {_TOKENS[token.kind]: Match(place + 1, 0)}
+    if token.kind == CLASS:
+        return {token.text: Match(place + 1, token.value[0])}
     if token.kind == ORDINAL and token.text not in language.entries:
         return {"ordinal": Match(place + 1, token.value[0])}
     if token.kind == MARK:

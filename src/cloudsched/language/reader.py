@@ -13,7 +13,7 @@ from cloudsched.language.changes import find_change, find_open_time, find_order
 from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES, find_language, guess_language, name_language
-from cloudsched.language.lexicon import Cursor, Language, Token, classify, tokenise
+from cloudsched.language.lexicon import CLASS, Cursor, Language, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.nodes import Phrase, Place, Span
@@ -22,7 +22,7 @@ from cloudsched.language.result import Alternative, Choices, Problem, Reading, R
 from cloudsched.language.typing_errors import SHORTEST, find_corrections, is_close
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from datetime import datetime
 
     from cloudsched.domain.schedules.schedule import Schedule
@@ -119,6 +119,7 @@ def read(  # noqa: PLR0913 -- each is named
     default_time: tuple[int, int] = (9, 0),
     default_calendar: str | None = None,
     has_title: bool = True,
+    lead: Iterable[tuple[str, int]] = (),
 ) -> Reading:
     """Return the meaning of a phrase: a schedule, a question or a refusal. Every assumption is reported.
 
@@ -132,6 +133,7 @@ def read(  # noqa: PLR0913 -- each is named
         default_time: Hour and minute to use if the phrase gives no time.
         default_calendar: The id of the calendar that "except holidays" and "business days" mean. None if there is none.
         has_title: The phrase may have a title. Without, it is refused if a word belongs to no schedule.
+        lead: What is said before the text without words, such as ``skip``: classes of the lexicon, with their values.
 
     Raises:
         InvalidSchedule: The time zone does not exist.
@@ -142,11 +144,11 @@ def read(  # noqa: PLR0913 -- each is named
     require_zone(timezone)
     if len(text) > MAX_LENGTH:
         return _refuse(Refused("too-long", (MAX_LENGTH, len(text))), text)
-    if not text.strip():
+    if not text.strip() and not lead:
         return _refuse(Refused("empty", (0, len(text))), text)
     context = Context(now, timezone, TimeOfDay(*default_time), calendar=default_calendar)
     languages = LANGUAGES.values() if locale is None else (find_language(locale),)
-    return _Reader(text, context, languages, current, has_title=has_title).read()
+    return _Reader(text, context, languages, current, has_title=has_title, lead=lead).read()
 
 
 _LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "outro"})
@@ -177,9 +179,11 @@ class _Reader:
         current: Schedule | None,
         *,
         has_title: bool,
+        lead: Iterable[tuple[str, int]],
     ) -> None:
         self._text, self._context, self._current, self._allow_title = text, context, current, has_title
         self._languages = languages
+        self._lead = [Token(CLASS, kind, -1, 0, (value,)) for kind, value in lead]
         self._language = next(iter(languages))
 
     def read(self) -> Reading:
@@ -212,7 +216,8 @@ class _Reader:
             return replace(reading, assumptions=(note, *reading.assumptions)) if reading.schedule else reading
         return self._read_tokens(tokens)
 
-    def _read_tokens(self, tokens: list[Token]) -> Reading:
+    def _read_tokens(self, typed: list[Token]) -> Reading:
+        tokens = [*self._lead, *typed]
         parser = Parser(tokens, self._language, allow_title=self._allow_title)
         if self._current is not None:
             changed = self._read_change(parser, self._current)

@@ -55,6 +55,7 @@ def read_schedule(  # noqa: PLR0913 -- each is named
     default_time: time = DEFAULT_TIME,
     default_calendar: str | None = None,
     has_title: bool = False,
+    lead: tuple[tuple[str, int], ...] = (),
 ) -> ScheduleText:
     """Return the schedule that a text means, whether it is a notation (see `Schedule.parse`) or plain words.
 
@@ -67,13 +68,14 @@ def read_schedule(  # noqa: PLR0913 -- each is named
         default_time: The time of day of words that name a day and no time.
         default_calendar: The id of the calendar that words such as "except holidays" mean. None if there is none.
         has_title: True if the title stands elsewhere, so that every word of the text has to belong to the schedule.
+        lead: What is said before the text without words, as in `read`.
 
     Raises:
         AmbiguousSchedule: The words have several meanings, which `readings` lists.
         InvalidSchedule: The schedule is invalid, or the words are not understood. `field` is ``schedule``, or the part
             of the notation that is wrong.
     """
-    if is_notation(text):
+    if is_notation(text) and not lead:
         parsed = Schedule.parse(text, timezone=timezone, now=now)
         language = locale or "en"
         return ScheduleText(parsed, None, list_surprises(parsed, language), language)
@@ -88,6 +90,7 @@ def read_schedule(  # noqa: PLR0913 -- each is named
         default_time=(default_time.hour, default_time.minute),
         default_calendar=default_calendar,
         has_title=not has_title,
+        lead=lead,
     )
     reading = read_words(text)
     if reading.schedule is not None:
@@ -170,14 +173,18 @@ def read_new_time(text: str, occurrence: datetime, *, now: datetime, timezone: s
     raise InvalidInput("to", f"can mean {local:%Y-%m-%d at %H:%M}", f"If so, give {local:%Y-%m-%dT%H:%M}.")
 
 
+_BY: Final = (("by", 1),)
+"""Only a length of time may follow, such as "an hour later". It may end on another day."""
+_MOVE_ONE: Final = (("relocate", 1), ("one", 1), ("twice", 1), ("onto", 1))
+
+
 def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) -> datetime:
     local = occurrence.astimezone(load_tzinfo(timezone)).replace(tzinfo=None)
     alone = Schedule(rrule="FREQ=YEARLY", dtstart=local.isoformat(), timezone=timezone)  # of which it is the next
-    move = _say_move(text)
-    moved_one = alone if move != text else Schedule(at=occurrence, timezone=timezone)  # may be on another day
-    for phrase, current in ((move, moved_one), (text, alone)):
+    once = Schedule(at=occurrence, timezone=timezone)
+    for lead, current in ((_BY, once), (_MOVE_ONE, alone), ((), alone)):
         try:
-            moved = read_schedule(phrase, now=now, timezone=timezone, current=current, has_title=True).schedule
+            moved = read_schedule(text, now=now, timezone=timezone, current=current, has_title=True, lead=lead).schedule
         except AmbiguousSchedule as error:
             schedules = [cast("dict[str, Any]", each["schedule"]) for each in error.readings]
             times = [time for each in schedules for time in each.get("rdates", ())]
@@ -191,30 +198,10 @@ def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) 
         if moved.at is not None:
             return moved.at
         found = moved.anchor(now).upcoming(now, 2)
-        if found and (len(found) == 1 or found[1] - found[0] > _MOST_OF_A_YEAR):
+        if found and found[0] != occurrence and (len(found) == 1 or found[1] - found[0] > _MOST_OF_A_YEAR):
             return found[0]
     hint = "Give its new time, day or both: 17:00, tomorrow, Friday at 10:00, an hour later."
     raise InvalidInput("to", f"{text[:MAX_SHOWN]!r} is not understood", hint)
-
-
-def _say_move(text: str) -> str:
-    """Return the phrase that moves the next occurrence once, in the language of the words behind it.
-
-    "An hour later" is one already. Behind the verb it would count from now.
-    """
-    from cloudsched.language.changes import parse_shift  # noqa: PLC0415 - only words need the grammar
-    from cloudsched.language.grammar import Parser  # noqa: PLC0415 - only words need the grammar
-    from cloudsched.language.languages import LANGUAGES, guess_language  # noqa: PLC0415 - the same
-    from cloudsched.language.lexicon import tokenise  # noqa: PLC0415 - the same
-
-    languages = LANGUAGES.values()
-    language = guess_language(tokenise(text, next(iter(languages))), languages)
-    cursor = Parser(tokenise(text, language), language).cursor
-    if parse_shift(cursor) is not None and cursor.ended:
-        return text
-    words = language.words
-    verb = (words[kind][1].partition("|")[0] for kind in ("relocate", "one", "twice", "onto"))
-    return " ".join((*verb, text))
 
 
 _MOST_CUT: Final = 3

@@ -16,7 +16,6 @@ from cloudsched.dashboard.forms.fields import Again, Submitted, describe_problem
 from cloudsched.dashboard.times import find_instant, parse_instant
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
-from cloudsched.domain.transitions.needs import NEVER
 from cloudsched.errors import CloudschedError, NotAwaited, NotFound
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ _TOO_LATE: Final = (
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for what waits, of all owners or of one: first what gives up soon, then what never does."""
     page = api.get("/v1/tasks", trouble=NeedCause.WAITING, owner=visit.query.get("owner"), pageSize=_MOST)
-    tasks = sorted(page["tasks"], key=lambda each: find_instant(each, "givesUpAt") or NEVER)
+    tasks = sorted(page["tasks"], key=lambda each: each.get("givesUpAt", "never"))
     handlers = {each["name"]: each for each in api.list_items("/v1/handlers", "handlers")}
     waits = []
     for task in tasks[:_LISTED]:

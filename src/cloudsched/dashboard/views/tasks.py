@@ -40,10 +40,9 @@ def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     category = found.pop("category", "")
     words = f"{found.pop('search', '')} {only_if(category, f'category:{category}')}".strip()
     calls = "true" if found.get("trouble") == Trouble.DELIVERY else "false"  # a delivery is a call
+    until = found.pop("troubleUntil", (visit.now - LATE).isoformat())
     if found.get("trouble") == Trouble.OVERDUE:
-        found.setdefault("troubleUntil", (visit.now - LATE).isoformat())
-    else:
-        found.pop("troubleUntil", None)
+        found["troubleUntil"] = until
     return "/v1/tasks", {"calls": calls, **found, "search": words}
 
 
@@ -145,7 +144,7 @@ def _write_number(answer: Json, visit: Visit) -> str:
     return f"{count.write(*words)}."
 
 
-_LONGEST_FOUND: Final = 500
+_LONGEST_FOUND: Final = MAX_NAME
 """The longest text that the API takes."""
 _MOST: Final = 20
 _LATELY: Final = timedelta(days=7)
@@ -167,8 +166,6 @@ def fetch_found(api: Api, visit: Visit) -> Json:
         return {"goTo": task_path(task["id"]).removeprefix("/v1/")}
     if run := found.get("execution"):
         return {"goTo": execution_path(run["taskId"], run["executionId"]).removeprefix("/v1/")}
-    if len(text) > MAX_NAME:
-        return found
     asked = {"error": text, "calls": "false", "from": (visit.now - _LATELY).isoformat()}
     runs = api.get("/v1/executions", **asked, pageSize=2 * PAGE_SIZE)
     return {**found, "runs": {"value": len(runs["executions"]), "atLeast": "nextPageToken" in runs}}
@@ -178,10 +175,7 @@ def build_found(answer: Json, visit: Visit) -> Json:
     """Return what was found, in groups, and where else the text may stand."""
     text = visit.query.get("q", "").strip()
     errors = urlencode({"error": text, "from": (visit.now - _LATELY).isoformat()})
-    elsewhere = [("Look for tasks with it in their names or payloads", f"tasks?{urlencode({'search': text})}")]
-    if runs := answer.get("runs"):
-        found = f"{write_count(runs, 'run', 'runs')} of the last {_LATELY.days} days with it in their errors"
-        elsewhere.append((found, f"runs?{errors}"))
+    runs = write_count(answer.get("runs", 0), "run", "runs")
     return {
         **answer,
         "sentence": _write_sentence(answer, text),
@@ -190,7 +184,12 @@ def build_found(answer: Json, visit: Visit) -> Json:
             for name, (field, address) in _GROUPS.items()
             if answer.get(field)
         ],
-        "elsewhere": elsewhere if "isComplete" in answer else [],
+        "elsewhere": [
+            ("Look for tasks with it in their names or payloads", f"tasks?{urlencode({'search': text})}"),
+            (f"{runs} of the last {_LATELY.days} days with it in their errors", f"runs?{errors}"),
+        ]
+        if "isComplete" in answer
+        else [],
     }
 
 

@@ -28,15 +28,14 @@ CAUSES_BY_TROUBLE: Final[Mapping[Trouble, NeedCause]] = {
 def find_needs(task: Task, now: datetime) -> tuple[NeedCause, ...]:
     """Return why a task needs attention now: its trouble, and whether it asks or is overdue."""
     trouble = find_trouble(task)
-    causes: list[NeedCause] = []
-    if trouble is not None:
-        causes += filter(None, [CAUSES_BY_TROUBLE.get(trouble[0])])
-    if find_answer_time(task, now) is not None:
-        causes.append(NeedCause.WAITING)
+    cause = CAUSES_BY_TROUBLE.get(trouble[0]) if trouble else None
     due_at = find_unstarted(task)
-    if due_at is not None and is_late(due_at, now):
-        causes.append(NeedCause.OVERDUE)
-    return tuple(causes)
+    found = {
+        cause: cause,
+        NeedCause.WAITING: find_answer_time(task, now),
+        NeedCause.OVERDUE: due_at is not None and is_late(due_at, now),
+    }
+    return tuple(each for each, is_so in found.items() if each and is_so)
 
 
 def find_answer_time(task: Task, now: datetime) -> datetime | None:

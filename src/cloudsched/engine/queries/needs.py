@@ -17,7 +17,6 @@ from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import Need, NeedAct
 from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, NEVER, find_answer_time
 from cloudsched.engine.ports.search import MAX_GROUPED, TaskQuery
-from cloudsched.engine.queries.task_search import TaskSearch, search_tasks
 from cloudsched.errors import UnreadableDocument
 
 if TYPE_CHECKING:
@@ -76,10 +75,7 @@ class NeedFinder:
             those = (task.priority for _, task in late if handler in {None, task.handler})
             yield replace(need, priorities=frozenset(those))
 
-        query = TaskQuery(owner, trouble=Trouble.WAITING)
-        page = search_tasks(
-            self._store, query, TaskSearch(condition=lambda task: find_answer_time(task, now)), MAX_GROUPED
-        )
+        page = self._store.list_tasks(TaskQuery(owner, trouble=Trouble.WAITING), limit=MAX_GROUPED)
         asking = [(until, task) for task in page.items if (until := find_answer_time(task, now))]
         filters = _filter(owner, Trouble.WAITING)
         yield from self._write_found(NeedCause.WAITING, asking, filters, is_cut=page.next_page_token is not None)

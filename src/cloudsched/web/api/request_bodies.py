@@ -163,13 +163,11 @@ class TaskListQuery(TaskConditions, PageQuery):
                 hint,
             )
         due_until, trouble = self.due_until, self.trouble
+        if (trouble is Trouble.OVERDUE) != (self.trouble_until is not None):
+            hint = f"Give with it the instant before which it was due, such as {LATE.seconds // 60} minutes ago."
+            raise InvalidInput("troubleUntil", "goes with OVERDUE, and that with it", hint)
         if trouble is Trouble.OVERDUE:
-            if self.trouble_until is None:
-                hint = f"Give the instant before which it was due, such as {LATE.seconds // 60} minutes ago."
-                raise InvalidInput("troubleUntil", "is missing: what is late by when?", hint)
             due_until, trouble = self.trouble_until, None
-        elif self.trouble_until is not None:
-            raise InvalidInput("troubleUntil", "goes with OVERDUE alone", "Leave it out.")
         return TaskQuery(
             owner=owner,
             status=self.status,

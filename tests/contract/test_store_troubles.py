@@ -9,7 +9,7 @@ from tests.conftest import MakeTask
 from tests.contract.conftest import make_delivery
 from tests.engine.harness import DAY
 
-from cloudsched.domain.documents.authority import EventSender, SenderRole
+from cloudsched.domain.documents.authority import TRUSTED_CODE
 from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
 from cloudsched.domain.documents.task import Hold, Parent, Task, TaskStatus, Trouble
@@ -21,6 +21,7 @@ from cloudsched.errors import InvalidInput
 NOW = datetime(2027, 3, 20, 7, 30, tzinfo=UTC)
 FAILING = {"consecutive_failures": 1, "failing_since": NOW}
 STORED = [each for each in Trouble if each is not Trouble.OVERDUE]
+ANSWER = Event(name="approved", at=NOW, sender=TRUSTED_CODE)
 PAUSED = {"status": TaskStatus.PAUSED, "status_changed_at": NOW}
 
 
@@ -63,6 +64,7 @@ def make_all(make_task: MakeTask) -> dict[str, Task]:
         "paused by its owner": make_task(id="rests", **PAUSED),
         "paused by others, too": make_task(id="both", **PAUSED, hold=Hold(at=NOW, is_alone=False)),
         "paused together with others": make_task(id="many", **PAUSED, hold=Hold(at=NOW), inner_pause_id=""),
+        "answered": make_task(id="answered", runs=(ask(),), events=(ANSWER,)),
         "being deleted": make_task(id="gone", deleted_at=NOW, **FAILING),
     }
 
@@ -72,6 +74,7 @@ def test_each_trouble_lists_its_tasks_and_no_others(store: Store, make_task: Mak
     tasks = make_all(make_task)
     for task in tasks.values():
         store.commit(Commit(task))
+    assert store.search.count_open(ExecutionQuery(owner=None), ExecutionStatus.SUSPENDED, 9).value == 2
     for trouble in STORED:
         task = tasks[trouble]
         for owner in (None, task.owner):
@@ -109,17 +112,6 @@ def test_the_latest_come_first_page_by_page(store: Store, make_task: MakeTask) -
     rest = store.list_tasks(query, limit=2, page_token=first.next_page_token)
     assert [each.id for each in (*first.items, *rest.items)] == ["t2", "t1", "t0"]
     assert rest.next_page_token is None
-
-
-def test_a_task_asks_beside_its_other_trouble_until_the_event_comes(store: Store, make_task: MakeTask) -> None:
-    """It is among the suspended all the time."""
-    task = make_task(id="t", runs=(ask(),), **FAILING)
-    event = Event(name="approved", at=NOW, sender=EventSender(role=SenderRole.OWNER))
-    for state, number in ((task, 1), (task.model_copy(update={"events": (event,)}), 0)):
-        store.commit(Commit(state, store.load("t")))
-        assert store.search.count_tasks(TaskQuery(trouble=Trouble.WAITING), 9).value == number
-        assert store.search.count_tasks(TaskQuery(trouble=Trouble.FAILED), 9).value == 1
-        assert store.search.count_open(ExecutionQuery(owner=None), ExecutionStatus.SUSPENDED, 9).value == 1
 
 
 def test_a_reason_has_an_order_of_its_own() -> None:

@@ -298,9 +298,7 @@ def test_a_cancel_records_what_was_still_to_run(*, paused: bool) -> None:
     assert "catchUp" in (world.records["20270101T010000Z"].message or "")
     cancelled = world.records["20270101T030000Z"]
     assert cancelled is world.records["20270101T020000Z"]
-    assert (cancelled.message or "").startswith(
-        "Cancelled. 1 more was cancelled with it, up to Fri 1 Jan 2027 at 03:00"
-    )
+    assert "1 more was cancelled with it, up to Fri 1 Jan 2027 at 03:00" in (cancelled.message or "")
 
 
 @pytest.mark.parametrize("paused", [False, True])

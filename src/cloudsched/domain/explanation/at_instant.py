@@ -38,6 +38,7 @@ from cloudsched.domain.transitions.notices import name_instant, say_instant
 from cloudsched.domain.transitions.planning import (
     find_sole_hold,
     jittered_start,
+    latest,
     occurrence_from,
     waits_for_open_run,
 )
@@ -327,8 +328,8 @@ def _explain_pending(question: _Question) -> Iterator[Finding]:
     day = question.day
     for due in task.backlog:
         if due.next_at < day.end and due.until >= day.start:
-            spans = " to ".join(dict.fromkeys(map(question.say, (due.next_at, due.until))))
-            sentence = f"Of what came due from {spans}, before a pause, {say_caught_up(task)}."
+            first = question.say(latest(due.next_at, task.next_execution_time))
+            sentence = f"Of what came due from {first} on, before a pause, {say_caught_up(task)}."
             yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
 
 
@@ -489,14 +490,13 @@ def _explain_clock(question: _Question) -> Iterator[Finding]:
 def _explain_changes(question: _Question) -> Iterator[Finding]:
     task = question.task
     day = question.day
-    entries = [
-        each for each in task.history if each.action in EDITS and (day.has(each.at) or _is_about(question, each))
-    ]
+    edits = (each for each in task.history if each.action in EDITS)
+    entries = [each for each in edits if day.has(each.at) or _is_about(question, each)][:TOLD]
     _, later = _find_schedule(question)
     if later is not None and later not in entries:
         entries.append(later)
 
-    for entry in entries[:TOLD] + [each for each in entries[TOLD:] if each is later]:
+    for entry in entries:
         did, what = _say_change(entry)
         since = f"Later {did}" if entry.at >= day.end else did.capitalize()
         sentence = f"{since}{name_author(entry)} {say_instant(task, entry.at)}{what}."

@@ -19,6 +19,7 @@ from cloudsched.domain.documents.execution import (
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.run_counts import LATE, is_late
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.findings import (
     DEFERRED,
     NO_OCCURRENCE,
@@ -37,7 +38,13 @@ from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.manual_verbs import can_resume
 from cloudsched.domain.transitions.notices import name_instant, say_instant
 from cloudsched.domain.transitions.overlap_and_catch_up import is_for_overlap
-from cloudsched.domain.transitions.planning import find_sole_hold, find_tolerance, jittered_start, waits_for_open_run
+from cloudsched.domain.transitions.planning import (
+    find_sole_hold,
+    find_tolerance,
+    jittered_start,
+    latest,
+    waits_for_open_run,
+)
 from cloudsched.domain.transitions.wakeups import offer_expiry
 from cloudsched.errors import UnknownHandler
 
@@ -161,8 +168,7 @@ def _explain_offer(evidence: Evidence, run: Run) -> str:
 
 
 def _explain_retry(evidence: Evidence, run: Run) -> str:
-    sentence = f"Attempt {run.attempt} starts {_say_start(evidence, run)}."
-    failure = f"{sentence}{_say_last_attempt(run)}"
+    failure = f"Attempt {run.attempt} starts {_say_start(evidence, run)}.{_say_last_attempt(run)}"
     error = run.attempts[-1].error
     if error is None or error.type != UnknownHandler.__name__:
         return failure
@@ -351,7 +357,8 @@ def explain_status(evidence: Evidence) -> Finding:
         ended = with_message(sentence, task.message)
         return Finding(reason=Reason.ENDED, sentence=ended, at=task.status_changed_at)
 
-    paused = f"It was paused {say_instant(task, task.status_changed_at)}"
+    pauses = (each.at for each in task.history if each.action is Action.PAUSED)
+    paused = f"It was paused {say_instant(task, max([task.status_changed_at, *pauses]))}"
     message = task.message
     if message == "Paused." or message.startswith("Paused by "):  # that it was paused is said already
         paused, message = paused + message.removeprefix("Paused").rstrip("."), ""
@@ -413,7 +420,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         yield NO_OCCURRENCE
 
     for due in task.backlog:
-        began = name_instant(task, due.next_at)
+        began = name_instant(task, latest(due.next_at, occurrence))
         sentence = f"Of the occurrences from before a pause, from {began} on, {say_caught_up(task)}."
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
     if task.backfill is not None:
@@ -457,8 +464,8 @@ def _explain_zone_change(task: Task, occurrence: datetime) -> Iterator[Finding]:
 
 
 def _explain_adjustments(evidence: Evidence, occurrence: datetime) -> Iterator[Finding]:
-    schedule = evidence.task.schedule
     task = evidence.task
+    schedule = task.schedule
     if (note := schedule.adjustment_note(occurrence)) is not None:
         sentence = f"A calendar decides on the day of the next occurrence. {note}"
         yield Finding(reason=Reason.ADJUSTED, sentence=sentence, at=occurrence)

@@ -14,7 +14,7 @@ from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule
-from cloudsched.dashboard.offered_verbs import explain_retry, fetch_held
+from cloudsched.dashboard.offered_verbs import explain_impossible, explain_retry, fetch_held
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.commit import Commit
@@ -134,6 +134,8 @@ def test_an_execution_says_why_it_is_not_retried_and_is_retried_from_the_chosen_
     both: Any = SimpleNamespace(find=lambda _: {"isUsedUp": True})
     limited = {"status": "PAUSED", "owner": "ada", "needs": ["LIMIT"]}
     assert "limit" in str(fetch_held(both, limited, {"findings": [{"reason": Reason.BUDGET_USED_UP}]})), "its headline"
+    over = explain_impossible({"status": "CANCELLED", "allowedVerbs": ["delete"]}, START, None, may_start=True)
+    assert over[1] == "The task has ended (cancelled).", "a delivery, which nobody may edit"
     still = {"status": "RUNNING", "allowedVerbs": []}
     assert explain_retry({"status": "ACTIVE", "allowedVerbs": ["pause"]}, still, may_start=True) == (
         "It is still open. It can be retried once it has failed."

@@ -166,7 +166,8 @@ def explain_impossible(task: Json, now: datetime, held: Held | None, *, may_star
     wanted = [Verb.TRIGGER]
     if status in FINAL_STATUSES:
         wanted.append(Verb.PAUSE)
-        reason = f"The task has ended ({show_status(status).word.lower()}). {_find_way_back(task, now)}"
+        way_back = only_if(Verb.EDIT in verbs, f" {_find_way_back(task, now)}")
+        reason = f"The task has ended ({show_status(status).word.lower()}).{way_back}"
     elif held:
         reason = held.reason
     elif status is TaskStatus.ACTIVE:

@@ -3044,7 +3044,7 @@ export interface ListTasksQuery {
   dueUntil?: string;
   /** Only tasks with this problem, the latest first. It goes with neither `dueFrom` nor `dueUntil`. With `OVERDUE` the soonest come first, and `troubleUntil` is needed. */
   trouble?: "BUDGET" | "LIMIT" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "UNREACHED" | "OVERDUE";
-  /** Of the tasks that wait for an event, only those that give up before this instant. Of those that are late, those that were due before it. It goes with `trouble`. */
+  /** Of the tasks that are late, only those that were due before this instant. */
   troubleUntil?: string;
   /** Only tasks with each of these words in their title, id, handler, labels or payload. `payload.about=sales` is the text of a field of the payload, `category:report` the category. */
   search?: string;

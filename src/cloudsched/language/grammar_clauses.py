@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_clocks import parse_clock
 from cloudsched.language.grammar_days import SETS, parse_dates, parse_days
 from cloudsched.language.grammar_numbers import (
     MONTHS,
@@ -426,8 +425,6 @@ parse_mark = Rule(
 Rule("weekday", ("weekday=weekday", lambda weekday: weekday))
 RULES.update(
     is_exclaimed=lambda c: (c.token is not None and c.token.text == "!") or None,
-    bare_clock=lambda c: parse_clock(c, bare=True),
-    clock=lambda c: parse_clock(c, bare=False),
     dates=parse_dates,
     each_days=lambda c: parse_days(c, each=True),
     country=_take_country,

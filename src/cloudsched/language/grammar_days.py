@@ -405,11 +405,12 @@ def list_weekdays(pick: Pick) -> tuple[int, ...]:
 
 
 RULES.update(
-    is_digits=lambda c: c.tokens[c.at].text[0].isdigit() or None,
+    is_digits=lambda c: (c.token is not None and c.token.text[0].isdigit()) or None,
     is_long=lambda c: (c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2) or None,
     is_day_first=lambda c: (c.language.month_first is False and c.tokens[c.at].kind == NUMBER) or None,
     language=lambda c: c.language,
     day_digits=lambda c: _take_digits(c, 1, 2),
+    two_digits=lambda c: _take_digits(c, 2),
     year_digits=lambda c: _take_digits(c, 4),
     days_after_month=list_numbers("day_after_month", "comma and or", is_joined=True),
     days_before_month=_list_days_before,

@@ -39,7 +39,6 @@ from cloudsched.language.nodes import (
     Point,
     Relative,
     Repeat,
-    Span,
     Unit,
     Within,
 )
@@ -59,16 +58,13 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
             _mark_repeated(group, is_daily=REPEATS in plan.marks)
     for group in plan.groups:
         _repeat_counted(group, context)
-    _repeat_dates(plan)
+    if len(plan.groups) == 1:
+        _settle_bounds(plan, plan.groups[0])
     _fill_others(plan)
     _replace_special_days(plan, context)
-    _drop_count_of_a_day(plan)
-    if _lasts_days(plan):
-        plan.groups[0].repeat = Repeat(1, Unit.DAY)
     if "forever" in plan.marks and plan.ends:
         raise Refused("contradiction", plan.ends[0].span)
-    resolve_zone(plan, context)
-    context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
+    settle_context(plan, context)
     kinds = {"or"} if plan.recurs else {"or", "weekend"}
     for group in plan.groups:
         _choose_days(group, kinds, context)
@@ -103,9 +99,6 @@ def _repeat_counted(group: Group, context: Context) -> None:
     repeat = group.repeat
     for node in [node for node in group.relatives if node.kind == "length"]:
         base = node.base
-        is_edge = isinstance(base, Relative) and base.kind == "edge" and base.unit == Unit.MONTH and not base.ahead
-        if isinstance(base, Relative) and is_edge and repeat is not None:
-            base = Days((Pick(base.count, DAY),), span=base.span)
         if isinstance(base, Date) and repeat is not None and repeat.unit == Unit.YEAR:
             group.days.append(Days(dates=(count_date(node, base),), marked=True, on=True, span=node.span))
         elif isinstance(base, Days) and not base.dates:
@@ -149,24 +142,16 @@ def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None
         group.relatives += nodes
 
 
-def _lasts_days(plan: Plan) -> bool:
-    """Return whether a phrase is daily since it names times and a number of days: "at 8am for 7 days"."""
-    only, *others = plan.groups
-    lasts = any(end.length is not None and end.length.finest >= Unit.DAY for end in plan.ends)
-    is_limited = only.has_days or plan.within or plan.year or only.months
-    return lasts and not others and bool(only.clocks) and not is_limited
-
-
 def _fill_others(plan: Plan) -> None:
     """Replace "all other days" by the days of the week that no other part of the phrase names."""
     all_days = [days for group in plan.groups for days in group.days]
     others = [days for days in all_days if days.others]
     if not others:
         return
-    named = [days for days in all_days if not days.others]
-    are_weekdays = all(days.picks and not days.period and not any(pick.nth for pick in days.picks) for days in named)
-    left = set(range(DAY)) - {pick.what for days in named for pick in days.picks}
-    if len(others) > 1 or not named or not are_weekdays or not left:
+    left = set(range(DAY)) - {pick.what for days in all_days for pick in days.picks}
+    is_clear = all(days.others or (days.picks and not days.period) for days in all_days)
+    is_clear = is_clear and not any(pick.nth for days in all_days for pick in days.picks)
+    if len(others) > 1 or not is_clear or not 0 < len(left) < DAY:
         raise Refused("inexpressible", others[0].span, "name the days, for example: every Monday and Tuesday")
     filled = replace(others[0], picks=tuple(Pick(0, day) for day in sorted(left)), others=False)
     for group in plan.groups:
@@ -212,40 +197,34 @@ def _find_weekdays(group: Group) -> frozenset[int]:
     return frozenset(pick.what for pick in picks)
 
 
-def _drop_count_of_a_day(plan: Plan) -> None:
-    """Drop the number of times in "every day 2 times at 8 and 20": it is that of each day, and no end."""
-    only, *others = plan.groups
-    count = len(only.clocks)
-    if not others and only.repeat is not None and only.repeat.unit == Unit.DAY and count > 1:
-        plan.ends = [end for end in plan.ends if end.count != count or end.span > only.clocks[0].span]
-
-
-def _repeat_dates(plan: Plan) -> None:
-    """Turn start and end into days: "every month from the 1st to the 5th", "every year from July 1 to July 5"."""
-    only, *others = plan.groups
-    first = _find_day(plan.start.point) if plan.start is not None else None
-    last = _find_day(plan.ends[0].point) if len(plan.ends) == 1 else None
-    if others or only.days or only.repeat is None or first is None or last is None:
+def _settle_bounds(plan: Plan, only: Group) -> None:
+    """Settle what the start, the end and the number of times mean in a phrase of one group."""
+    repeat, clocks = only.repeat, only.clocks
+    if repeat is not None and repeat.unit == Unit.DAY and len(clocks) > 1:  # "every day 2 times at 8 and 20"
+        plan.ends = [end for end in plan.ends if end.count != len(clocks) or end.span > clocks[0].span]
+    lasts = any(end.length is not None and end.length.finest >= Unit.DAY for end in plan.ends)
+    if lasts and clocks and not (only.has_days or plan.within or plan.year or only.months):  # "at 8am for 7 days"
+        only.repeat = Repeat(1, Unit.DAY)
+    if only.days or repeat is None or plan.start is None or len(plan.ends) != 1:
         return
-    (month, begin, _), (last_month, end, span) = first, last
-    if only.repeat.unit != (Unit.YEAR if month else Unit.MONTH):
+    first, last = _to_date(plan.start.point), _to_date(plan.ends[0].point)
+    if first is None or last is None or repeat.unit != (Unit.YEAR if first.month else Unit.MONTH):
         return
-    if last_month != month or not 0 < begin < end:
-        raise Refused("inexpressible", span, "make two schedules, each with days of one month")
+    # "every month from the 1st to the 5th", "every year from July 1 to July 5"
+    begin, end = first.day or 0, last.day or 0
+    if last.month != first.month or not 0 < begin < end:
+        raise Refused("inexpressible", last.span, "make two schedules, each with days of one month")
     picks = tuple(Pick(day, DAY) for day in range(begin, end + 1))
-    period = Period(Unit.YEAR, months=(month,)) if month else None
-    only.days = [Days(picks, period, marked=True, on=True, plural=True, span=span)]
+    period = Period(Unit.YEAR, months=(first.month,)) if first.month else None
+    only.days = [Days(picks, period, marked=True, on=True, plural=True, span=last.span)]
     plan.start, plan.ends = None, []
 
 
-def _find_day(point: Point | None) -> tuple[int, int, Span] | None:
-    """Return the month and the day of a date of each year, or 0 and the day for one of each month, with its span."""
-    if isinstance(point, Date) and not point.year:
-        return point.month or 0, point.day or 0, point.span
-    if isinstance(point, Days) and not point.dates:
-        [pick, *others] = point.picks
-        return 0, 0 if others or pick.what != DAY or point.period else pick.nth, point.span
-    return None
+def _to_date(point: Point | None) -> Date | None:
+    """Return a point that is a date of each year, or the day of each month, as a date without a year."""
+    if isinstance(point, Days) and not point.dates and not point.period and point.picks[0].what == DAY:
+        return Date(day=point.picks[0].nth, span=point.span)
+    return point if isinstance(point, Date) and not point.year else None
 
 
 def _build_dates(plan: Plan, context: Context) -> Schedule:
@@ -261,33 +240,21 @@ def _build_dates(plan: Plan, context: Context) -> Schedule:
     return Schedule(dtstart=dates[0], rdates=dates[1:], timezone=context.timezone)
 
 
-def resolve_zone(plan: Plan, context: Context) -> None:
-    """Set the context to the time zone that the phrase names, if any, and to whether it follows its owner."""
+def settle_context(plan: Plan, context: Context) -> None:
+    """Set the zone that the phrase names, whether it follows its owner, and whether its clock has 24 hours."""
+    windows = [group.window for group in plan.groups if group.window is not None]
+    clocks = [each.clock for each in (plan.start, *plan.ends) if each is not None]
+    clocks += [clock for window in windows for clock in (window.first, window.last)]
+    clocks += [clock for group in plan.groups for clock in group.clocks]
+    context.clock24 = any(each and each.exact and each.half is None and not each.named for each in clocks)
     context.follows = FOLLOWING in plan.marks
     if plan.place is not None:
         context.is_placed = True
-        names = plan.place.names
-        is_doubtful = plan.place.is_loose and context.is_titled
-        if is_doubtful:  # "meet Bob in London" may be where, and no zone
-            names = tuple(dict.fromkeys((context.timezone, *names)))
-        code = "place" if is_doubtful else "zone"
+        names, code = plan.place.names, "zone"
+        if plan.place.is_loose and context.is_titled:  # "meet Bob in London" may be where, and no zone
+            names, code = tuple(dict.fromkeys((context.timezone, *names))), "place"
         options = tuple(Option(name, name) for name in names)
         context.timezone = names[0] if len(names) == 1 else context.choices.pick(code, plan.place.span, options)
-
-
-def list_clocks(plan: Plan) -> list[Clock]:
-    """Return all times of day in a phrase."""
-    found = [plan.start.clock if plan.start is not None else None, *(end.clock for end in plan.ends)]
-    for group in plan.groups:
-        found += group.clocks
-        if group.window is not None:
-            found += [group.window.first, group.window.last]
-    return [clock for clock in found if clock is not None]
-
-
-def is_24_hour(clock: Clock) -> bool:
-    """Return whether a time is clearly written on the 24-hour clock."""
-    return clock.exact and clock.half is None and not clock.named
 
 
 def _is_recurring(plan: Plan, context: Context) -> bool:

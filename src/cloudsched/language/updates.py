@@ -16,7 +16,7 @@ from cloudsched.language.dates import find_first_day, make_local_time, to_relati
 from cloudsched.language.exceptions import add_calendars, apply_exceptions
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.left_out import move_exdates
-from cloudsched.language.meaning import build_at, build_once, build_schedule, is_24_hour, list_clocks, resolve_zone
+from cloudsched.language.meaning import build_at, build_once, build_schedule, settle_context
 from cloudsched.language.nodes import (
     DAY,
     FOLLOWING,
@@ -271,8 +271,7 @@ def change_schedule(
     if plan.within:
         raise Refused("too-vague", plan.within.span, "say on which day, and at what time")
     local = None if current.at is None else context.to_local(current.at)
-    resolve_zone(plan, context)
-    context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
+    settle_context(plan, context)
     if local is not None:
         return _change_once(local, plan, read, context, adds=adds)
     edit = take_apart(current.change_zone(context.timezone), context)

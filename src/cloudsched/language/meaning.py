@@ -43,7 +43,7 @@ from cloudsched.language.nodes import (
     Within,
 )
 from cloudsched.language.phrase_context import NOON, Context, is_bare
-from cloudsched.language.recurrences import ask_window, build_recurring
+from cloudsched.language.recurrences import ask_window, build_recurring, find_times
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
@@ -168,33 +168,30 @@ def _replace_special_days(plan: Plan, context: Context) -> None:
         if not named or not named < usual or not (general.has_times and special.has_times) or special.joined == "also":
             continue
         left = tuple(Pick(0, day) for day in sorted(usual - named))
-        instead = Option("those days only at their own time", left)
-        if special.joined == "and" or general.joined == "and":
+        span = special.days[0].span
+        if "and" in (special.joined, general.joined):
             both = Option[tuple[Pick, ...]]("both times on those days", ())
-            left = context.choices.pick("special-days", special.days[0].span, (instead, both))
+            instead = Option("those days only at their own time", left)
+            left = context.choices.pick("special-days", span, (instead, both))
         else:
             context.choices.assume("Days with a time of their own run only at that time.")
         if left:
-            span = special.days[0].span
             general.days, general.repeat = [Days(left, marked=True, plural=True, span=span)], None
 
 
 def _find_weekdays(group: Group) -> frozenset[int]:
     """Return the weekdays on which a group repeats by the day or the week, none if anything else limits it."""
     repeat = group.repeat
-    unit = repeat.unit if repeat is not None and repeat.interval == 1 else None
-    if group.months or group.only_if or group.relatives:
-        return frozenset()
-    if not group.days:
-        return frozenset(range(DAY)) if unit == Unit.DAY else frozenset()
+    unit = Unit.WEEK if group.days else Unit.DAY
+    is_other = (repeat.interval > 1 or repeat.unit != unit) if repeat is not None else not group.days
     are_plain = all(
-        (days.marked or days.plural) and not (days.dates or days.period or days.weeks or days.others or days.positions)
+        (days.marked or days.plural)
+        and not (days.dates or days.period or days.weeks or days.positions or any(pick.nth for pick in days.picks))
         for days in group.days
     )
-    picks = [pick for days in group.days for pick in days.picks]
-    if not are_plain or any(pick.nth for pick in picks) or not (repeat is None or unit == Unit.WEEK):
+    if is_other or not are_plain or group.months or group.only_if or group.relatives:
         return frozenset()
-    return frozenset(pick.what for pick in picks)
+    return frozenset(pick.what for days in group.days for pick in days.picks) or frozenset(range(DAY))
 
 
 def _settle_bounds(plan: Plan, only: Group) -> None:
@@ -282,31 +279,28 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
     """Return whether days without "every" or a plural still mean a repetition. Ask if it is unclear."""
     period = days.period
     is_open = bool(days.dates) and all(date.year is None and date.month for date in days.dates)
-    if is_open and (context.is_yearly or len(days.dates) >= _MANY_DATES):
-        return _ask_repeat(days, context)
-    if days.dates or (period is not None and (period.year is not None or period.ahead is not None)):
-        return False
-    several = len(days.picks) > 1 and not is_range
-    is_counted = any(pick.nth for pick in days.picks)
-    is_business = days.business and context.calendar is not None and is_counted
-    if period is not None and period.months and not is_business:
-        return several or len(period.months) > 1 or days.plural
-    if several or is_business or (period is not None and not period.definite):
-        unit = period.unit if period is not None else Unit.MONTH if is_counted else Unit.WEEK
-        context.choices.assume(f"It is in every {unit.name.lower()}.")
-        return True
-    if not is_counted or (period is None and days.picks[0].what == DAY):
-        return False
-    return bounded or _ask_repeat(days, context)
+    if not is_open or not (context.is_yearly or len(days.dates) >= _MANY_DATES):
+        if days.dates or (period is not None and (period.year is not None or period.ahead is not None)):
+            return False
+        several = len(days.picks) > 1 and not is_range
+        is_counted = any(pick.nth for pick in days.picks)
+        is_business = days.business and context.calendar is not None and is_counted
+        if period is not None and period.months and not is_business:
+            return several or len(period.months) > 1 or days.plural
+        if several or is_business or (period is not None and not period.definite):
+            unit = period.unit if period is not None else Unit.MONTH if is_counted else Unit.WEEK
+            context.choices.assume(f"It is in every {unit.name.lower()}.")
+            return True
+        if not is_counted or (period is None and days.picks[0].what == DAY):
+            return False
+        if bounded:
+            return True
+    options = (Option("every time", True), Option("only the next time", False))
+    return context.choices.pick("once-or-repeat", days.span, options)
 
 
 _MANY_DATES = 3
 """The number of dates without a year from which on they may well be meant for every year."""
-
-
-def _ask_repeat(days: Days, context: Context) -> bool:
-    options = (Option("every time", True), Option("only the next time", False))
-    return bool(context.choices.pick("once-or-repeat", days.span, options))
 
 
 def build_once(plan: Plan, context: Context) -> Schedule:
@@ -314,31 +308,41 @@ def build_once(plan: Plan, context: Context) -> Schedule:
     for bound in (*plan.ends, *plan.exceptions, plan.start):
         if bound is not None:
             raise Refused("no-recurrence", bound.span)
-    if _is_now(plan):
+    nodes = [node for group in plan.groups for node in group.relatives]
+    if (
+        len(nodes) == len(plan.groups) == 1
+        and _is_now(nodes[0])
+        and not (plan.groups[0].days or plan.groups[0].has_times)
+    ):
         return Schedule.after(timedelta(0), timezone=context.timezone)
-    result: list[datetime] = []
-    if plan.within is not None:
-        for group in plan.groups:
-            _place_within(group, plan.within, context)
+    found: set[datetime] = set()
     for group in plan.groups:
+        if plan.within is not None:
+            _place_within(group, plan.within, context)
         if group.window is not None:
             chosen = ask_window(group.window, context)
             group.window, group.clocks = None, [chosen] if chosen is not None else []
         if group.grid is not None or group.months is not None or plan.year is not None:
             raise Refused("too-vague")
-        result += _find_instants(group, context)
-    result = sorted(set(result))
+        found.update(_find_instants(group, context))
+    result = sorted(found)
     if result[0] <= context.now:
         raise Refused("past")
     if len(result) == 1:
-        is_delay = any(
-            node.kind == "now" or (node.length is not None and (node.from_moment or node.length.finest < Unit.DAY))
-            for group in plan.groups
-            for node in group.relatives
-        )
-        return build_at(result[0], context, is_local=not is_delay)
+        return build_at(result[0], context, is_local=not any(map(_is_delay, nodes)))
     local = [context.to_local(at).isoformat() for at in result]
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
+
+
+def _is_now(node: Relative) -> bool:
+    """Return whether a node says "now" or "in 0 minutes"."""
+    is_zero = node.length is not None and not any(count for _, count in node.length.amounts)
+    return node.kind == "now" or (is_zero and node.base is None)
+
+
+def _is_delay(node: Relative) -> bool:
+    """Return whether a node is an instant by its distance from now."""
+    return node.length is not None and (node.from_moment or node.length.finest < Unit.DAY)
 
 
 def _place_within(group: Group, within: Within, context: Context) -> None:
@@ -369,16 +373,6 @@ def _ask_day_within(within: Within, context: Context) -> Relative:
     return Relative("day", (chosen - context.today).days, span=within.span)
 
 
-def _is_now(plan: Plan) -> bool:
-    """Return whether a phrase says "now" or "in 0 minutes", and names no other time."""
-    only, *others = plan.groups
-    if others or len(only.relatives) != 1 or only.days or only.has_times:
-        return False
-    node = only.relatives[0]
-    is_zero = node.length is not None and not any(count for _, count in node.length.amounts)
-    return node.kind == "now" or (is_zero and node.base is None)
-
-
 def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedule:
     """Return the schedule of an instant. If it was named by the clock, it is stored as a local time."""
     shown = context.to_local(at)
@@ -387,10 +381,8 @@ def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedu
 
 
 def _find_instants(group: Group, context: Context) -> list[datetime]:
-    if len(group.relatives) == 1 and not group.days and not group.has_times:
-        moment = _find_moment(group.relatives[0], context)
-        if moment is not None:
-            return [moment]
+    if len(group.relatives) == 1 and not (group.days or group.has_times) and _is_delay(group.relatives[0]):
+        return [_find_moment(group.relatives[0], context)]
     for node in group.relatives:
         if node.length is not None and node.length.finest < Unit.DAY:
             raise Refused("contradiction", node.span)
@@ -417,11 +409,9 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
     return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
 
 
-def _find_moment(node: Relative, context: Context) -> datetime | None:
-    """Return the instant of "in 20 minutes". None if the length is counted in whole days."""
-    if node.length is None or (node.length.finest >= Unit.DAY and not node.from_moment):
-        return None
-    if node.base is not None:
+def _find_moment(node: Relative, context: Context) -> datetime:
+    """Return the instant of "in 20 minutes"."""
+    if node.base is not None or node.length is None:
         raise Refused("not-understood", node.span)
     if context.follows:
         raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
@@ -454,17 +444,17 @@ def _find_days(group: Group, context: Context) -> list[date]:
 
 def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
     today = context.today
-    if len(days.picks) > 1 and not days.dates:
+    if days.weeks or (len(days.picks) > 1 and not days.dates):
         raise Refused("no-recurrence", days.span, "add 'every' if it repeats, or list the dates")
-    if days.weeks:
-        raise Refused("too-vague", days.span)
     if not (days.dates or days.picks[0].nth or days.period is not None):
         coming = find_next_weekday(days.picks[0].what, today)
         may_be_today = coming.weekday() == today.weekday() and not _has_passed(group, context) and group.has_times
         return [ask_day((today, coming), days.span, context) if may_be_today else coming]
-    result = [find_first_day(point, context, today) for point in days.dates or (days,)]
-    if today in result and _has_passed(group, context):
-        result = [find_first_day(point, context, today + ONE_DAY) for point in days.dates or (days,)]
+    result: list[date] = []
+    for base in (today, today + ONE_DAY):
+        result = [find_first_day(point, context, base) for point in days.dates or (days,)]
+        if today not in result or not _has_passed(group, context):
+            break
     return result
 
 
@@ -474,17 +464,12 @@ def _has_passed(group: Group, context: Context) -> bool:
 
 
 def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
-    part = group.part.part if group.part is not None else None
-    if group.clocks:
-        if group.midnight is not None:
-            return _resolve_midnight(day, group.midnight, group, context)
-        return [make_local_time(day, *time) for time in context.resolve_times(group.clocks, part)]
-    if part is not None:
-        return [make_local_time(day, *context.assume_part_of_day(part))]
-    if day == context.today and make_local_time(day, *context.default) <= context.local:
+    if group.midnight is not None:
+        return _resolve_midnight(day, group.midnight, group, context)
+    if not group.has_times and day == context.today and make_local_time(day, *context.default) <= context.local:
         span = group.relatives[0].span if group.relatives else (0, 0)
         raise Refused("too-vague", span, "the default time has passed today; give a time")
-    return [make_local_time(day, *context.assume_default_time())]
+    return [make_local_time(day, *time) for time in find_times(group, context)]
 
 
 def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -> list[datetime]:

@@ -170,7 +170,7 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         group = context.choices.pick("which-of-month", group.months.span, choices)
     settled = bool(plan.marks & {"skip-back", "skip-forward", "skip-omit"})
     drafts = build_day_rules(group, context, settled=settled)
-    times = find_times(group, plan, context, drafts, step)
+    times = find_times(group, context, plan.start, drafts, step)
     for draft in drafts:
         draft.times = times
         draft.week_start = group.week_start.weekday if group.week_start is not None else 0
@@ -189,9 +189,9 @@ def ask_window(window: Window, context: Context, repeatedly: str = "") -> Clock 
 
 
 def find_times(
-    group: Group, plan: Plan, context: Context, drafts: Sequence[Draft] = (), step: int = 0
+    group: Group, context: Context, start: Start | None = None, drafts: Sequence[Draft] = (), step: int = 0
 ) -> list[TimeOfDay]:
-    """Return the times of day of a group, which may change the days of its rules.
+    """Return the times of day of a group, or of the start. They may change the days of its rules.
 
     Those in a window are so many seconds apart, unless the phrase names them.
     """
@@ -218,8 +218,8 @@ def find_times(
         elif midnight is not None:
             context.choices.assume("Midnight is the start of the day.")
         return context.resolve_times(group.clocks, part)
-    if plan.start is not None and plan.start.clock is not None:
-        return [context.resolve_time(plan.start.clock)]
+    if start is not None and start.clock is not None:
+        return [context.resolve_time(start.clock)]
     if part is not None:
         return [context.assume_part_of_day(part)]
     return [context.assume_default_time()]

@@ -351,7 +351,7 @@ def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds
             raise Refused("too-vague", group.part.span, "say at what time of day it should run")
         if group.window or group.grid or fine:
             raise Refused("no-update", hint="describe the whole schedule again")
-        named = find_times(group, plan, context)
+        named = find_times(group, context, plan.start)
         for draft in edit.drafts:
             draft.times = sorted({*draft.times, *named}) if adds else named
     if not group.has_days:

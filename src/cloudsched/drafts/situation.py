@@ -225,7 +225,8 @@ def find_named(tasks: Sequence[Task], what: str) -> list[Task]:
     return named
 
 
-_SMALL: Final = re.compile(rf"\b(?:{join_words('article')}|{join_words('own')})\b|\s(?:{join_words('copula')})\b.*")
+_SMALL: Final = re.compile(rf"\b(?:{join_words('article')}|{join_words('own')})\b")
+_COPULA: Final = re.compile(rf"\s(?:{join_words('copula')})\b.*")
 
 
 def list_begun(tasks: Sequence[Task], title: str, *, wholly: bool = False) -> list[Task]:
@@ -234,16 +235,18 @@ def list_begun(tasks: Sequence[Task], title: str, *, wholly: bool = False) -> li
     Those with the title itself come alone, and if `wholly`, no others come. Articles and what follows a copula do not
     count: "the yoga should be".
     """
-    said = _list_title(title)
-    live = [(task, _list_title(task.title)) for task in find_meant(tasks, "")]
+    said, *titles = (list_words(_COPULA.sub("", each.casefold())) for each in (title, *(task.title for task in tasks)))
+    live = [(task, own) for task, own in zip(tasks, titles, strict=True) if task.status in _LIVE]
     same = [task for task, own in live if own == said]
     if same or wholly or not said:
         return same
     return [task for task, own in live if own and all(one == each for one, each in zip(own, said, strict=False))]
 
 
-def _list_title(title: str) -> list[str]:
-    return [to_singular(word) for word in re.findall(r"[^\W_]+", _SMALL.sub("", title.casefold()))]
+def list_words(text: str) -> list[str]:
+    """Return the words of a title, in lower case and without articles, a plural's s, or one of possession."""
+    words = re.findall(r"[^\W_]+", _SMALL.sub("", re.sub(r"['’]s\b", "", text.casefold())))  # noqa: RUF001
+    return [to_singular(word) for word in words]
 
 
 def ask_which(tasks: Sequence[Task], language: str) -> DraftQuestion:

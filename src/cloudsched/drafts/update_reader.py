@@ -26,10 +26,9 @@ from cloudsched.drafts.phrases import (
     take_fields,
 )
 from cloudsched.drafts.request import Proposal, ask_when, to_missing_fields
-from cloudsched.drafts.requests import MAKE, OPERATIONS, Intent, TaskRequest, find_requests
-from cloudsched.drafts.situation import Situation, ask_which, find_meant, find_named, list_begun
+from cloudsched.drafts.requests import MAKE, OPERATIONS, Intent, TaskRequest, find_edits, find_requests, split_requests
+from cloudsched.drafts.situation import Situation, ask_which, find_meant, list_begun
 from cloudsched.drafts.value_ends import ask_ends, quote_value
-from cloudsched.drafts.wishes import Wish, find_wishes, split_wishes
 from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.messages import say, tell
 from cloudsched.language.result import UNREAD, Reading
@@ -40,11 +39,14 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.responses.api_responses import DraftOperation
+    from cloudsched.drafts.situation import Lead
     from cloudsched.engine.handlers.registry import Handler
     from cloudsched.language.changes import Order
 
 _WHEN: Final = {Intent.CHANGE, Intent.MOVE, Intent.RESTATE}
 """What changes when a task runs. If it is not understood, that is asked."""
+_HOW: Final = {Intent.ADD: "add", Intent.DROP: "drop"}
+"""What happens to the ways of delivery that a request names."""
 _NEEDED: Final = {"pause": TaskStatus.ACTIVE, "trigger": TaskStatus.ACTIVE, "resume": TaskStatus.PAUSED}
 """The status of the tasks that an operation can change, where it depends on that."""
 
@@ -147,7 +149,7 @@ def read_update(situation: Situation, text: str) -> Proposal | None:
 
 def _read_both(situation: Situation, text: str) -> Proposal | None:
     """Return the changes of "move my report to Tuesday and rename it to Numbers"."""
-    if (parts := split_wishes(text)) is None:
+    if (parts := split_requests(text)) is None:
         return None
     first = read_update(situation, parts[0])
     if first is None or first.task is None:
@@ -179,15 +181,15 @@ def _read_both(situation: Situation, text: str) -> Proposal | None:
 
 
 def _read_one(situation: Situation, text: str) -> Proposal | None:
-    for wish in find_wishes(text):
-        if (update := _read_wish(situation, wish)) is not None:
+    for request in find_edits(text, situation.tasks):
+        if (update := _try(situation, request)) is not None:
             return update
     if (update := _read_request(situation, text)) is not None:
         return update
     if situation.request.context.get("taskId") is not None and situation.tasks:
         delivery = take_delivery(text)
-        task, wish = situation.tasks[0], Wish("", delivery.rest, channels=delivery.channels)
-        return _apply(situation, task, wish)
+        named = situation.tasks[:1]
+        return _try(situation, TaskRequest(Intent.CHANGE, named, said=delivery.rest, channels=delivery.channels))
     return None
 
 
@@ -198,9 +200,10 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
     if asks_reminder(text):
         return None
     refused: Proposal | None = None
-    for request in find_requests(asked, situation.tasks):
-        operation = OPERATIONS.get(request.intent)
-        update = _try_phrases(situation, request, delivery.rest, len(" ".join(asked.split())), delivery.channels)
+    around = {"said": delivery.rest, "end": len(" ".join(asked.split())), "channels": delivery.channels}
+    for found in find_requests(asked, situation.tasks, sends=bool(delivery.channels)):
+        request, operation = found._replace(**around), OPERATIONS.get(found.intent)
+        update = _try_leads(situation, request)
         if request.intent is Intent.RESTATE and _may_be_new(situation, asked, request, update):
             continue
         if update is not None and update.decision is not Decision.REFUSAL:
@@ -213,14 +216,11 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
     return refused
 
 
-def _try_phrases(
-    situation: Situation, request: TaskRequest, text: str, end: int, channels: tuple[DeliveryChannel, ...]
-) -> Proposal | None:
+def _try_leads(situation: Situation, request: TaskRequest) -> Proposal | None:
     """Return the change by the first lead that is understood, or the first refusal."""
     refused: Proposal | None = None
     for lead in request.leads:
-        wish = Wish("", text, end, request.words, lead, request.language, channels=channels)
-        update = _try_wish(situation, request.tasks, wish)
+        update = _try(situation, request, lead)
         if update is None or _is_none(situation.now, update, is_operation=request.intent in OPERATIONS):
             continue
         if update.decision is not Decision.REFUSAL:
@@ -260,9 +260,10 @@ def _is_none(now: datetime, update: Proposal, *, is_operation: bool) -> bool:
     return (is_operation and before == after) or (schedule.is_single_time and not task.schedule.is_single_time)
 
 
-def _try_wish(situation: Situation, tasks: Sequence[Task], wish: Wish) -> Proposal | None:
+def _try(situation: Situation, request: TaskRequest, lead: Lead = ()) -> Proposal | None:
     """Return the change of the task that it fits, or the question which of several is meant."""
-    fitting = [(task, update) for task in tasks[:_MOST_TRIED] if (update := _apply(situation, task, wish)) is not None]
+    tried = ((task, _apply(situation, task, request, lead)) for task in request.tasks[:_MOST_TRIED])
+    fitting = [(task, update) for task, update in tried if update is not None]
     if len(fitting) > 1:
         return Proposal(
             decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting], situation.language),)
@@ -283,11 +284,11 @@ def operate(situation: Situation, operation: DraftOperation, tasks: Sequence[Tas
 
 def refuse_change(situation: Situation, text: str) -> Proposal | None:
     """Return the reason why a draft cannot make a change. None if the text asks for no such change."""
-    for wish in find_wishes(text):
-        meant = find_meant(situation.tasks, wish.what) if wish.field and wish.what != "it" else []
-        if len(meant) == 1:
-            missing = refuse_field(meant[0], situation.find_handler(meant[0].handler), wish.field)
-            return Proposal(decision=Decision.REFUSAL, task=meant[0], missing=(missing,))
+    for request in find_edits(text, situation.tasks):
+        if request.is_about_tasks and len(request.tasks) == 1:
+            [task] = request.tasks
+            missing = refuse_field(task, situation.find_handler(task.handler), request.field)
+            return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,))
     order = find_any_order(text)
     return settle_order(situation, order) if order is not None and order.is_task else None
 
@@ -366,46 +367,42 @@ def ask_new(tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestio
     return DraftQuestion(field="text", question=question, answers=answers)
 
 
-def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
-    meant = find_named(situation.tasks, wish.what)
-    if not meant or (wish.channels and situation.read(wish.what).kind != "refusal"):
-        return None  # "e-mail me the report every Monday" is a new task
-    return _try_wish(situation, meant, wish)
-
-
-def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
-    """Return the change of a task by a wish. None if it names no possible change."""
+def _apply(situation: Situation, task: Task, request: TaskRequest, lead: Lead) -> Proposal | None:
+    """Return the change of a task by a request. None if it names no possible change."""
     handler = situation.find_handler(task.handler)
-    filled = Filled({}, wish.said) if handler is None else take_fields(handler, wish.said, {})
-    by = "".join(f" {say_channel(channel)}" for channel in wish.channels)
-    read = _apply_filled(situation, task, wish, filled, by)
+    filled = Filled({}, request.said) if handler is None else take_fields(handler, request.said, {})
+    by = "".join(f" {say_channel(channel)}" for channel in request.channels)
+    read = _apply_filled(situation, task, request, lead, filled, by)
 
     def reread(quoted: str) -> Proposal | None:
-        return _apply(situation, task, wish._replace(said=quoted))
+        return _apply(situation, task, request._replace(said=quoted), lead)
 
-    return ask_ends(wish.said, filled.open_values, read, reread, situation.language, by) or read
+    return ask_ends(request.said, filled.open_values, read, reread, situation.language, by) or read
 
 
-def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, said: str) -> Proposal | None:
+def _apply_filled(
+    situation: Situation, task: Task, request: TaskRequest, lead: Lead, filled: Filled, said: str
+) -> Proposal | None:
     """Return the change of a task. `said` has the words of the changes besides the schedule."""
-    handler, reading, lead = situation.find_handler(task.handler), None, wish.lead
-    words = f"{wish.words}{filled.rest[wish.end :]}"
+    handler, reading = situation.find_handler(task.handler), None
+    words = f"{request.words}{filled.rest[request.end :]}"
     parts = list[Changes]()
-    if wish.field:
-        if (changed := change_field(task, handler, wish.field, wish.value)) is not None:
+    if request.field:
+        if (changed := change_field(task, handler, request.field, request.value)) is not None:
             parts.append(changed)
-        elif _name_field(wish.field) == "schedule":
-            words, lead = wish.value, (MAKE,) if wish.value.isdigit() else ()
+        elif _name_field(request.field) == "schedule":
+            words, lead = request.value, (MAKE,)
         else:
             return None
-    if wish.channels:
-        parts.append(change_channels(task, wish.channels, wish.delivery, situation.language))
+    if request.channels:
+        how = _HOW.get(request.intent, "set") if request.sends else "set"
+        parts.append(change_channels(task, request.channels, how, situation.language))
     if filled.payload:
         parts.append(change_payload(task, handler, filled.payload))
         said += "".join(f", {name}: {quote_value(value)}" for name, value in filled.payload.items())
         lead = lead if words else ()
     if words or lead:
-        reading = situation.read(words, task.schedule, wish.language, lead)
+        reading = situation.read(words, task.schedule, request.language, lead)
         codes = {problem.code for problem in reading.problems}
         if reading.kind == "refusal" and codes <= {"no-update", *UNREAD}:
             return None

@@ -358,7 +358,7 @@ GERMAN = Language(
             "|abbrechen",
             11: "lösch|lösche|löschen|entfern|entferne|entfernen",
             12: "starte|starten|ausführen|auslösen|anstoßen",
-            14: "umbenennen",
+            14: "umbenennen|benenn|benenne",
         },
         "separable": {
             1: "stell … um|stelle … um|soll … sein|sollen … sein|findet … statt|finden … statt",
@@ -373,6 +373,7 @@ GERMAN = Language(
             "|nimm … wieder auf|schalte … wieder ein|schalt … wieder ein|starte … wieder|fang … wieder an"
             "|aktiviere … wieder",
             9: "sag … ab|sage … ab",
+            14: "benenn … um|benenne … um",
             12: "führ … aus|führe … aus|lös … aus|löse … aus|stoß … an|lass … laufen",
             10: "stell … ab|stelle … ab|schalte … ab|schalt … ab|schalte … aus|schalt … aus|hör … auf"
             "|höre … auf"
@@ -412,8 +413,6 @@ GERMAN = Language(
         "label-lead": {1: "mit|und|wobei", 2: "der|die|das|den|dem"},
         "label-is": {1: "ist"},
         "its": {1: "ihren|ihre|ihr|seinen|seine|sein|dessen|deren"},
-        "edit-first": {14: "benenn|benenne"},
-        "edit-last": {14: "um"},
         "field": {
             1: "titel|name|namen",
             2: "beschreibung|details",

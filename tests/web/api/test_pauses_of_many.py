@@ -111,9 +111,10 @@ def test_a_pause_with_an_end_does_not_end_while_everything_is_paused(roles: Role
 
 
 def test_what_is_paused_already_keeps_since_when_by_whom_and_why(roles: RoleHarness) -> None:
-    """However long before everything was paused: by a budget, by a pause with an end, or by hand. So do histories.
+    """However long before everything was paused: by a budget, by a pause with an end, or by hand.
 
-    While everything is paused, raising the budget resumes nothing: the restoration does.
+    Those that go on by themselves have an entry for each pause and its end, and what is said of a day has no other
+    pause. While everything is paused, raising the budget resumes nothing: the restoration does.
     """
     budget = "/v1/people/bob/budget"
     for owner, name in (("bob", "held"), ("ada", "ends"), ("ada", "hand"), ("ada", "runs")):
@@ -125,8 +126,9 @@ def test_what_is_paused_already_keeps_since_when_by_whom_and_why(roles: RoleHarn
 
     def tell(name: str) -> tuple[Any, ...]:
         shown = read(roles, name)
-        entries = roles.fetch("admin", f"/v1/tasks/{name}/history")["entries"]
-        return (*(shown.get(each) for each in ("status", "statusChangedAt", "message", "pausedUntil")), entries)
+        day = roles.fetch("admin", f"/v1/tasks/{name}/explain?at={roles.sim.now:%Y-%m-%dT%H:%M:%SZ}")["findings"]
+        pauses = [each["at"] for each in day if each["reason"] == "PAUSED"]
+        return (*(shown.get(each) for each in ("status", "statusChangedAt", "message", "pausedUntil")), pauses)
 
     names = ("held", "ends", "hand")
     before = [tell(name) for name in names]
@@ -140,6 +142,9 @@ def test_what_is_paused_already_keeps_since_when_by_whom_and_why(roles: RoleHarn
         assert now == said.replace("again:", "again and the tasks that were paused meanwhile are restored:")
         restore(roles, stop, who)
         assert [tell(name) for name in names] == before
+        end, begin = roles.fetch("admin", "/v1/tasks/held/history")["entries"][:2]
+        assert (end["action"], begin["action"]) == ("RESUMED", "PAUSED")
+        assert end["by"]["role"] == begin["by"]["role"] == ("admin" if who == "admin" else "owner")
     roles.ask("admin", "PUT", budget, {"maxTokensPerMonth": 10**6})
     roles.sim.advance(2 * HOUR)
     assert read(roles, "held")["status"] == "ACTIVE"

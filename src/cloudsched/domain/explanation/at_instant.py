@@ -33,7 +33,7 @@ from cloudsched.domain.in_words import say_day, say_duration
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.lifecycle import end_pause_if_over
+from cloudsched.domain.transitions.lifecycle import OWN_PAUSE_GOES_ON, end_pause_if_over
 from cloudsched.domain.transitions.notices import name_instant, say_instant
 from cloudsched.domain.transitions.planning import (
     find_sole_hold,
@@ -283,7 +283,7 @@ def list_pauses(task: Task) -> list[_Pause]:
     pauses: list[_Pause] = []
     begun: HistoryEntry | None = None
     for entry in task.history:
-        if entry.action in {Action.PAUSED, Action.RESUMED, Action.CANCELLED}:
+        if entry.reason != OWN_PAUSE_GOES_ON and entry.action in {Action.PAUSED, Action.RESUMED, Action.CANCELLED}:
             if begun is not None:
                 pauses.append(_Pause(begun.at, entry.at, begun, re.sub("[:;] it .*", ".", begun.reason or "")))
             begun = entry if entry.action is Action.PAUSED else None

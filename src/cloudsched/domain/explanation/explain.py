@@ -35,6 +35,7 @@ from cloudsched.domain.explanation.findings import (
 )
 from cloudsched.domain.in_words import say_duration
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.transitions.lifecycle import OWN_PAUSE_GOES_ON
 from cloudsched.domain.transitions.manual_verbs import can_resume
 from cloudsched.domain.transitions.notices import name_instant, say_instant
 from cloudsched.domain.transitions.overlap_and_catch_up import is_for_overlap
@@ -357,7 +358,7 @@ def explain_status(evidence: Evidence) -> Finding:
         ended = with_message(sentence, task.message)
         return Finding(reason=Reason.ENDED, sentence=ended, at=task.status_changed_at)
 
-    pauses = (each.at for each in task.history if each.action is Action.PAUSED)
+    pauses = (each.at for each in task.history if each.action is Action.PAUSED and each.reason != OWN_PAUSE_GOES_ON)
     paused = f"It was paused {say_instant(task, max([task.status_changed_at, *pauses]))}"
     message = task.message
     if message == "Paused." or message.startswith("Paused by "):  # that it was paused is said already

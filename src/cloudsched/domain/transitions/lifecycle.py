@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 _S = TaskStatus
 PAUSE_HAS_ENDED: Final = "Its pause has ended."
+OWN_PAUSE_GOES_ON: Final = "Its own pause goes on."
+"""The reason of an entry for a pause or a resume of many that left a task paused as it was."""
 _ALONE: Final = {"pause_id": None, "inner_pause_id": None}
 
 ALLOWED = complete_table(

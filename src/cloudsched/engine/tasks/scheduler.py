@@ -544,10 +544,10 @@ class Scheduler:
             decided = decide(task, now)
             if action in EDITS and decided.task.revision == task.revision:
                 return decided  # nothing that its owner sets has changed
-            if lifecycle.is_only_marked(task, decided.task):
-                return decided
             names = {run.execution_id for run in decided.task.runs} - {run.execution_id for run in task.runs}
             about = {"reason": reason, **({"execution_id": names.pop()} if len(names) == 1 else {})}
+            if lifecycle.is_only_marked(task, decided.task):
+                about["reason"] = lifecycle.OWN_PAUSE_GOES_ON
             if action in EDITS:
                 about["reason"] = reason or describe_bound_runs(decided.task) or None
             return replace(decided, task=with_entry(task, decided.task, action, by.actor, now, **about))

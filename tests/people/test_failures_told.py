@@ -9,11 +9,8 @@ import pytest
 
 from cloudsched import App, Cancel, Context, Done, Execution, Fail, Schedule, Settings, Task
 from cloudsched.domain.control_flow import ControlFlow
-from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.transitions.notices import explain_untold
 from cloudsched.engine.authority import OWN_CODE
-from cloudsched.engine.state.record_changes import change_person
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
@@ -37,15 +34,6 @@ def work(ctx: Context) -> object:
 @app.handler("strict", access="users")
 def strict(payload: dict[str, int]) -> None:
     """Take numbers only."""
-
-
-@app.handler("calls")
-def calls(ctx: Context) -> object:
-    """Call another handler, and go on without its result."""
-    try:
-        return ctx.call("work").result()
-    except Exception:  # noqa: BLE001 - it goes on
-        return None
 
 
 def breaks(_: Context) -> None:
@@ -250,15 +238,6 @@ def test_a_task_that_is_cancelled_tells_nothing(sim: Simulation) -> None:
     assert read_inbox(sim) == []
 
 
-def test_the_failure_of_a_call_is_its_callers(sim: Simulation) -> None:
-    """A handler that goes on without a call's result has succeeded, and nobody is told."""
-    does["work"] = breaks
-    task = make(sim, handler="calls")
-    sim.advance(DAY)
-    assert last(sim, task).status == "SUCCEEDED"
-    assert read_inbox(sim) == []
-
-
 @pytest.mark.parametrize(("act", "inbox"), [(None, []), (breaks, ["Failed: Plants"])])
 def test_a_delivery_that_fails_makes_no_other_delivery(sim: Simulation, act: Any, inbox: list[str]) -> None:  # noqa: ANN401 - a function
     """That its mail was not sent is said in the record, and nowhere by mail. The inbox has a failure once."""
@@ -270,19 +249,6 @@ def test_a_delivery_that_fails_makes_no_other_delivery(sim: Simulation, act: Any
     assert inbox or "Not delivered by EMAIL" in str(last(sim, task).message)
     reports = {each.channel: each.status for each in app.deliveries(task.id, last(sim, task).id)}
     assert reports == {"EMAIL": "FAILED", **({"WEB": "SENT"} if inbox else {})}
-
-
-def test_who_has_unsubscribed_gets_no_mail_and_has_the_inbox(sim: Simulation) -> None:
-    """A failure respects preferences like any message."""
-    does["work"] = breaks
-    parts, wanted = app.container, {Category.OTHERS: (DeliveryChannel.MOBILE,)}
-    change_person(parts.store.records, parts.clock, "ada", lambda ada: ada.model_copy(update={"channels": wanted}))
-    task = make(sim, delivery_channels=["EMAIL"])
-    sim.advance(DAY)
-    assert not sim.sent("EMAIL")
-    assert read_inbox(sim) == ["Failed: Plants"]
-    reports = {each.channel: each.status for each in app.deliveries(task.id, last(sim, task).id)}
-    assert reports == {"EMAIL": "SUPPRESSED", "WEB": "SENT"}
 
 
 def test_a_task_of_the_system_tells_the_channels_that_it_names(sim: Simulation) -> None:

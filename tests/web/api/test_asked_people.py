@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 from tests.web.callers import DAY, HOUR, MINUTE, RoleHarness
 
-from cloudsched import App, Context, EventSender, EventTimedOut, Schedule
+from cloudsched import App, Context, EventTimedOut, Schedule
 from cloudsched.testing import START
 
 ABOUT = "what the task is about"
@@ -164,12 +164,3 @@ def test_a_wrong_name_is_told_how_to_write_it(app: App, roles: RoleHarness, by: 
     (run,) = roles.sim.executions(task.id)
     assert run.error is not None
     assert told in run.error.message
-
-
-def test_code_may_answer_for_a_person(app: App, roles: RoleHarness) -> None:
-    """As a page of the app's own does, which knows who has signed in."""
-    task_id = create(roles)
-    app.send_event(task_id, "decision", {"approved": False}, sender=EventSender(role="person", subject="user:bob"))
-    roles.sim.advance(MINUTE)
-    (run,) = roles.sim.executions(task_id)
-    assert run.content["by"] == "user:bob"

@@ -14,17 +14,11 @@ SCRIPT = "return await tools.{}({{}})"
 
 
 app = App(Settings())
-"""Handlers for users and for servers alone, as tools, with a queue, and one that says whose event it received."""
+"""Handlers for users and for servers alone, as tools, and with a queue."""
 app.handler("open", access="users", tool=True)(lambda: "open")
 app.handler("closed", tool=True)(lambda: "closed")
 app.handler("slow", access="users", tool=True, user_max_priority="LOW")(lambda: "slow")
 app.handler("render", access="users", pull="render", user_queues=["gpu"])(lambda: "rendered")
-
-
-@app.handler("approval", access="users")
-def approval(ctx: Context) -> dict[str, Any]:
-    payload, sender = ctx.wait_for("approved", with_sender=True)
-    return {"payload": payload, "role": sender.role, "subject": sender.subject}
 
 
 @app.handler("strict", access="users")
@@ -87,7 +81,7 @@ def test_a_user_cannot_tell_a_server_handler_from_none(roles: RoleHarness) -> No
     answers = [roles.create_task("ada", task(handler=name)) for name in ("closed", "absent")]
     texts = [answer.text.replace(name, "NAME") for answer, name in zip(answers, ("closed", "absent"), strict=True)]
     assert texts[0] == texts[1]
-    assert "approval, open, render, slow, strict" in texts[0]
+    assert "open, render, slow, strict" in texts[0]
 
 
 def run_script(roles: RoleHarness, task_id: str) -> tuple[str, Any]:
@@ -137,21 +131,6 @@ def test_an_open_api_allows_every_handler(sim: Simulation) -> None:
 
 
 # ── Whose events count ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(("who", "role", "subject"), [("ada", "owner", "key:ada"), ("admin", "admin", "key:admin")])
-def test_a_handler_receives_the_sender_of_an_event(roles: RoleHarness, who: str, role: str, subject: str) -> None:
-    """Its role and its name, as the API knows them, also when the event was to be kept until the handler asks."""
-    task_id = roles.task("ada", handler="approval", payload={}, schedule={"at": "2027-01-01T09:01:00Z"})
-    assert (
-        roles.ask(
-            who, "POST", f"/v1/tasks/{task_id}/events/approved", {"payload": {"yes": 1}, "early": True}
-        ).status_code
-        == 200
-    )
-    roles.sim.run_until_idle()
-    (execution,) = roles.sim.executions(task_id)
-    assert execution.content == {"payload": {"yes": 1}, "role": role, "subject": subject}
 
 
 def test_an_owner_s_event_does_not_count_as_an_admin_s(roles: RoleHarness) -> None:

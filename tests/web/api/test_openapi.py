@@ -76,38 +76,6 @@ def test_closed_sets_have_one_casing() -> None:
     assert wrong == set()
 
 
-@pytest.mark.parametrize(
-    ("field", "given", "stored"),
-    [
-        ("overlap", "allow", "ALLOW"),
-        ("priority", "High", "HIGH"),
-        ("catchUp", {"mode": "all"}, {"mode": "ALL"}),
-        ("tellFailures", "Never", "NEVER"),
-        ("schedule", {"rrule": "FREQ=HOURLY", "subDaily": "wall", "gap": "skip"}, {"subDaily": "WALL", "gap": "SKIP"}),
-    ],
-)
-def test_members_of_closed_sets_are_read_in_any_case(
-    roles: RoleHarness, field: str, given: object, stored: str | dict[str, str]
-) -> None:
-    """As callers write them who know an earlier version. The answer has them in upper case."""
-    body = {"title": "T", "handler": "greet", "payload": {"name": "Ada"}, field: given}
-    answer = roles.create_task("admin", body)
-    assert answer.status_code == 201, answer.json
-    shown = answer.json[field]
-    assert shown == stored if isinstance(stored, str) else shown.items() >= stored.items()
-    body = {"action": "retryFailed", "filter": {"owner": "nobody"}, "dryRun": True}
-    assert roles.ask("admin", "POST", "/v1/tasks/batchChange", body).status_code == 200
-
-
-def test_stored_members_of_an_earlier_version_are_read() -> None:
-    """A document says what it said before."""
-    spec = {"overlap": "buffer", "onChildFailure": "continue", "children": [{"handler": "greet"}]}
-    task = TaskDraft.from_wire({**spec, "schedule": {"rrule": "FREQ=DAILY", "fold": "both"}})
-    assert (task.overlap, task.on_child_failure) == ("BUFFER", "CONTINUE")
-    assert task.schedule is not None
-    assert task.schedule.fold == "BOTH"
-
-
 def test_the_api_does_what_its_document_says(roles: RoleHarness, tmp_path: Path) -> None:
     """No 5xx, no undocumented status, content type or shape, nothing accepted that the document forbids.
 

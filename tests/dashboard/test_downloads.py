@@ -68,6 +68,7 @@ def test_a_file_has_the_runs_of_its_window(pages: Pages, monkeypatch: pytest.Mon
     pages.sim.advance(30 * HOUR)
     now = pages.sim.now
     got = pages.get("ada", "/runs.csv?within=P1D&status=SUCCEEDED")
+    assert got.mimetype == "text/csv"
     listed = pages.app.executions("t", limit=100).items
     wanted = {each.id for each in listed if each.scheduled_for >= now - DAY}
     assert len(wanted) > 20

@@ -25,9 +25,6 @@ def talk(ctx: Context) -> None:
     ctx.notify("Second", "two")
 
 
-app.handler("silent")(lambda: None)
-
-
 def make(sim: Simulation, *channels: str, handler: str = "remind", **more: object) -> Task:
     fields: dict[str, Any] = {
         "title": "Plants",
@@ -36,17 +33,6 @@ def make(sim: Simulation, *channels: str, handler: str = "remind", **more: objec
         "delivery_channels": channels,
     } | more
     return sim.app.create(handler=handler, **fields)
-
-
-def test_a_success_is_delivered_by_every_channel_that_the_task_names(sim: Simulation) -> None:
-    """Once each, with the task's title and the result."""
-    make(sim, "EMAIL", "MOBILE", "WEB")
-    sim.advance(HOUR)
-    for channel in ("EMAIL", "MOBILE"):
-        (sent,) = sim.sent(channel, to="ada")
-        assert (sent.title, sent.body) == ("Plants", "Water the plants")
-    assert [each.body for each in sim.inbox("ada")] == ["Water the plants"]
-    assert not sim.sent("WEBHOOK")
 
 
 def test_what_is_notified_reaches_the_inbox_always_and_other_channels_if_they_are_named(sim: Simulation) -> None:

@@ -22,6 +22,7 @@ from cloudsched.language.nodes import (
     Days,
     Except,
     Months,
+    Period,
     Point,
     Relative,
     Stretch,
@@ -117,7 +118,8 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
                     if not draft.months:
                         raise Refused("never", point.span)
             elif isinstance(point, Days) and not point.dates and _is_repeated(point):
-                _remove_days(drafts, point)
+                for draft in drafts:
+                    _remove_days(draft, point)
             else:
                 result = _resolve_date(point, context, base)
                 if isinstance(point, Date) and point.clock is not None:
@@ -159,50 +161,41 @@ def list_added(added: Sequence[Added], context: Context) -> list[str]:
 
 
 def _is_repeated(point: Days) -> bool:
-    if all(not pick.nth for pick in point.picks):
-        return True
-    return point.period is None or point.period.each or (point.period.definite and not point.period.months)
+    period = point.period
+    is_each = period is None or period.each or (period.definite and not period.months)
+    return is_each or not any(pick.nth for pick in point.picks)
 
 
-def _remove_days(drafts: list[Draft], point: Days) -> None:
-    if point.weeks or (point.period is not None and (point.period.unit != Unit.MONTH or point.period.interval > 1)):
-        raise Refused("inexpressible", point.span)
-    for draft in drafts:
-        if any(pick.nth for pick in point.picks):
-            _remove_counted(draft, point)
-        else:
-            _remove_weekdays(draft, {pick.what for pick in point.picks}, point)
-
-
-def _remove_weekdays(draft: Draft, out: set[int], point: Days) -> None:
-    names_days = draft.weekdays or draft.month_days or draft.freq not in {"WEEKLY", "MONTHLY", "YEARLY"}
-    if draft.positions or not names_days:
-        raise Refused("inexpressible", point.span)
-    draft.weekdays = [(nth, day) for nth, day in draft.weekdays or EVERY_DAY if day not in out]
-    if not draft.weekdays:
-        raise Refused("never", point.span)
-    if draft.freq == "DAILY" and draft.interval == 1:
-        draft.freq = "WEEKLY"
-
-
-def _remove_counted(draft: Draft, point: Days) -> None:
-    """Take the first Monday or the 15th of each month out of a rule by listing all others of the month."""
-    sign = 1 if point.picks[0].nth > 0 else -1
-    kinds = {pick.what for pick in point.picks}
-    is_of_weekdays = max(kinds) < DAY or (kinds == {ANY} and len({day for _, day in draft.weekdays}) == 1)
-    is_every = draft.freq in {"DAILY", "WEEKLY"} and draft.interval == 1 and not (draft.positions or draft.month_days)
-    if not is_every or not (is_of_weekdays or kinds == {DAY}) or any(pick.nth * sign <= 0 for pick in point.picks):
-        raise Refused("inexpressible", point.span)
-    if is_of_weekdays:
-        left: list[tuple[int, int]] = []
-        for _, day in draft.weekdays or EVERY_DAY:
-            gone = {nth for nth, what in point.picks if what in {day, ANY}}
-            left += [(nth, day) for nth in range(sign, 6 * sign, sign) if nth not in gone] if gone else [(0, day)]
-        draft.weekdays = left
+def _remove_days(draft: Draft, point: Days) -> None:
+    """Take days of the week or the month out of a rule: the first Monday by listing all others of the month."""
+    picks, period = point.picks, point.period or Period()
+    kinds, sign = {pick.what for pick in picks}, 1 if picks[0].nth > 0 else -1
+    weekdays = draft.weekdays or EVERY_DAY
+    is_counted = any(pick.nth for pick in picks)
+    if is_counted:
+        is_clear = max(kinds) < DAY or kinds == {DAY} or (kinds == {ANY} and len({day for _, day in weekdays}) == 1)
+        is_every = draft.freq in {"DAILY", "WEEKLY"} and draft.interval == 1 and not draft.month_days
+        is_clear = is_clear and is_every and all(pick.nth * sign > 0 for pick in picks)
     else:
-        gone = {pick.nth for pick in point.picks}
-        draft.month_days = [nth for nth in range(sign, 32 * sign, sign) if nth not in gone]
-    draft.freq = "MONTHLY"
+        is_clear = bool(draft.weekdays or draft.month_days) or draft.freq not in {"WEEKLY", "MONTHLY", "YEARLY"}
+    if not is_clear or draft.positions or point.weeks or period.unit != Unit.MONTH or period.interval > 1:
+        raise Refused("inexpressible", point.span)
+    if kinds == {DAY}:
+        draft.month_days = [nth for nth in range(sign, 32 * sign, sign) if (nth, DAY) not in picks]
+    else:
+        draft.weekdays = []
+        for each, day in weekdays:
+            gone = {nth for nth, what in picks if what in {day, ANY}}
+            if not gone:
+                draft.weekdays.append((each, day))
+            elif is_counted:
+                draft.weekdays += [(nth, day) for nth in range(sign, 6 * sign, sign) if nth not in gone]
+        if not draft.weekdays:
+            raise Refused("never", point.span)
+    if is_counted:
+        draft.freq = "MONTHLY"
+    elif draft.freq == "DAILY" and draft.interval == 1:
+        draft.freq = "WEEKLY"
 
 
 def _resolve_date(point: Point, context: Context, base: date) -> date:

@@ -51,6 +51,8 @@ class Group:
     months: Months | None = None
     week_start: WeekStart | None = None
     only_if: OnlyIf | None = None
+    exceptions: list[Except] = field(default_factory=list)
+    """Days on which only this group does not run, since they have a time of their own."""
     joined: str = ""
     """The mark that joins it to the group before, ``beside`` without one: "weekdays at 6am Saturday at 9am"."""
 
@@ -115,7 +117,7 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
         elif isinstance(clause, Mark) and clause.kind == "only":
             joined = ""  # "every Monday only on Tuesdays" is a contradiction
         elif isinstance(clause, Times) and (special := _find_special_days(plan, before)):
-            plan.exceptions.pop()
+            plan.groups[-1].exceptions.append(plan.exceptions.pop())
             plan.groups.append(Group(days=special, clocks=list(clause.clocks)))
         else:
             _place_clause(plan, clause, joined)

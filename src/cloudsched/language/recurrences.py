@@ -89,8 +89,11 @@ _SECONDS = {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}
 def build_recurring(plan: Plan, context: Context) -> Schedule:
     """Return the schedule of a phrase that repeats."""
     _check_times(plan)
-    drafts = [draft for group in plan.groups for draft in build_rules(group, plan, context)]
-    today = context.today
+    drafts, today = [], context.today
+    for group in plan.groups:
+        own = build_rules(group, plan, context)
+        apply_exceptions(own, group.exceptions, context, today)
+        drafts += own
     start = today
     if plan.start is not None and plan.start.point is not None:
         start = find_first_day(plan.start.point, context, today)

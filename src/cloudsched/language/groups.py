@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.nodes import (
@@ -22,7 +22,6 @@ from cloudsched.language.nodes import (
     Place,
     Relative,
     Repeat,
-    Span,
     Start,
     Times,
     Unit,
@@ -120,15 +119,22 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
             plan.groups[-1].exceptions.append(plan.exceptions.pop())
             plan.groups.append(Group(days=special, clocks=list(clause.clocks)))
         else:
-            _place_clause(plan, clause, joined)
+            if isinstance(clause, Mark):
+                plan.marks.add(clause.kind)
+            elif (name := _FIELDS.get(type(clause))) is not None:
+                _put(plan, name, clause)
+            else:
+                _place_in_group(plan, clause, joined)
             joined = ""
         before = clause
     for group in plan.groups:
         if group.joined == "beside" and not (group.has_days and group.has_times):
             raise Refused("contradiction", (group.days or group.clocks)[0].span)
-    for one, other in pairwise(plan.groups):
-        if other.lacks_time and one.part is not None and one.clocks and one.clocks[-1].span < one.part.span:
-            other.clocks = list(one.clocks)  # "at 8 every morning and evening"
+    for timed, bare in permutations(plan.groups, 2):  # "at 8 every morning and evening", "morning and evening at 8"
+        if bare.lacks_time and timed.part is not None and timed.clocks:
+            is_behind = plan.groups.index(timed) < plan.groups.index(bare)
+            if (timed.clocks[-1].span < timed.part.span) == is_behind:
+                bare.clocks = list(timed.clocks)
     for group in plan.groups:
         is_single = bool(group.days or group.relatives) and not any(days.marked or days.plural for days in group.days)
         if group.part is not None and group.part.is_adverb and is_single:  # "abends" repeats nothing beside a day
@@ -136,22 +142,28 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
     return plan
 
 
-_ONCE: Final = {Start: "start", Place: "place", Year: "year", Within: "within"}
-"""The parts of a plan that a phrase names at most once."""
-_LISTED: Final = {End: "ends", Except: "exceptions", Added: "added", NamedCalendars: "calendars"}
-_ONCE_A_GROUP: Final = {Months: "months", WeekStart: "week_start", OnlyIf: "only_if"}
-
-
-def _place_clause(plan: Plan, clause: Clause, joined: str) -> None:
-    kind = type(clause)
-    if kind in _ONCE:
-        _set_once(plan, _ONCE[kind], clause)
-    elif kind in _LISTED:
-        getattr(plan, _LISTED[kind]).append(clause)
-    elif isinstance(clause, Mark):
-        plan.marks.add(clause.kind)
-    else:
-        _place_in_group(plan, clause, joined)
+_FIELDS: Final = {
+    Start: "start",
+    Place: "place",
+    Year: "year",
+    Within: "within",
+    End: "ends",
+    Except: "exceptions",
+    Added: "added",
+    NamedCalendars: "calendars",
+}
+"""The parts of a plan. All others are of a group."""
+_OF_GROUP: Final = {
+    Repeat: "repeat",
+    Relative: "relatives",
+    Days: "days",
+    Window: "window",
+    Grid: "grid",
+    Part: "part",
+    Months: "months",
+    WeekStart: "week_start",
+    OnlyIf: "only_if",
+}
 
 
 def _find_special_days(plan: Plan, before: Clause | None) -> list[Days]:
@@ -162,9 +174,14 @@ def _find_special_days(plan: Plan, before: Clause | None) -> list[Days]:
     return named if len(named) == len(before.points) else []
 
 
-def _set_once(holder: Plan | Group, name: str, clause: Clause) -> None:
-    _require_unset(getattr(holder, name), clause.span)
-    setattr(holder, name, clause)
+def _put(holder: Plan | Group, name: str, clause: Clause) -> None:
+    held = getattr(holder, name)
+    if isinstance(held, list):
+        held.append(clause)
+    elif held:
+        raise Refused("contradiction", clause.span)
+    else:
+        setattr(holder, name, clause)
 
 
 def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
@@ -177,54 +194,42 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
         group = _start_group(plan, joined)
     elif full and group.clocks and isinstance(clause, Times | Days) and not group.repeat and not joined:
         group = _start_group(plan, "beside")
+    clash: object = None
     match clause:
         case Repeat():
             if joined and group.has_days and (joined in {"and", "also"} or any(days.marked for days in group.days)):
                 group = _start_group(plan, joined)
-            _require_unset(group.repeat, clause.span)
-            group.repeat = clause
-        case Relative():
-            _require_unset(group.relatives and not joined, clause.span)
-            group.relatives.append(clause)
-        case Days():
-            last_day = group.days[-1] if group.days else None
+        case Relative() if not joined:
+            clash = group.relatives
+        case Days() if not joined:
+            last, repeat = group.days[-1:], group.repeat
+            if repeat is not None:
+                last = [days for days in last if days.on == clause.on or (days.period and clause.period)]
+            # "every day at 9 and at 12 on Sundays"
             is_of_last = len(group.clocks) > 1 and clause.span > group.clocks[-1].span and len(clause.picks) == 1
-            if group.repeat is None:
-                clashes = last_day is not None
-            elif last_day is not None and (last_day.on == clause.on or (last_day.period and clause.period)):
-                clashes = True
-            else:  # "every day at 9 and at 12 on Sundays"
-                clashes = group.repeat.unit == Unit.DAY and is_of_last
-            _require_unset(clashes and not joined, clause.span)
-            group.days.append(clause)
+            clash = last or (is_of_last and repeat is not None and repeat.unit == Unit.DAY)
         case Times():
-            for before in plan.groups[:-1]:
-                if before.lacks_time and group.part is not None and not joined:
-                    before.clocks = list(clause.clocks)  # "in the morning and in the evening at 8"
-            _require_unset((group.clocks and not joined) or group.window or group.grid, clause.span)
-            group.clocks += clause.clocks
+            clash = (group.clocks and not joined) or group.window or group.grid
         case Window():
-            _require_unset(group.window or group.clocks or (group.grid and not _is_minute(group.grid)), clause.span)
-            group.window = clause
+            clash = group.clocks or (group.grid and not _is_minute(group.grid))
         case Grid():
-            is_set = (group.window and not _is_minute(clause)) or group.clocks or group.grid
-            _require_unset(is_set, clause.span)
-            group.grid = clause
+            clash = group.clocks or (group.window and not _is_minute(clause))
         case Part():
-            last = group.clocks[-1] if joined and group.clocks else None
-            if last is not None and (last.part is not None or (last.half is not None and clause.is_adverb)):
+            last_clock = group.clocks[-1] if joined and group.clocks else None
+            is_open = last_clock is not None and last_clock.half is not None and clause.is_adverb
+            if last_clock is not None and (last_clock.part is not None or is_open):
                 # "at 8 in the morning and evening"
-                group.clocks.append(replace(last, part=clause.part, half=None, span=clause.span))
+                group.clocks.append(replace(last_clock, part=clause.part, half=None, span=clause.span))
                 return
-            if joined and group.part is not None:
-                clause = replace(clause, each=clause.each or group.part.each)
+            if joined and (group.part is not None or (full and not group.clocks)):
+                clause = replace(clause, each=clause.each or (group.part is not None and group.part.each))
                 group = _start_group(plan, joined)
-            elif joined and full and not group.clocks:
-                group = _start_group(plan, joined)
-            _require_unset(group.part, clause.span)
-            group.part = clause
-        case _:
-            _set_once(group, _ONCE_A_GROUP[type(clause)], clause)
+    if clash:
+        raise Refused("contradiction", clause.span)
+    if isinstance(clause, Times):
+        group.clocks += clause.clocks
+    else:
+        _put(group, _OF_GROUP[type(clause)], clause)
 
 
 def _is_minute(grid: Grid) -> bool:
@@ -235,8 +240,3 @@ def _is_minute(grid: Grid) -> bool:
 def _start_group(plan: Plan, joined: str) -> Group:
     plan.groups.append(Group(joined=joined))
     return plan.groups[-1]
-
-
-def _require_unset(held: object, span: Span) -> None:
-    if held:
-        raise Refused("contradiction", span)

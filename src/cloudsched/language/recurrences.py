@@ -30,8 +30,8 @@ from cloudsched.language.nodes import (
     Year,
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
-from cloudsched.language.result import Option, Refused, refuse_impossible
-from cloudsched.language.rules import MAX_RULES, MONTH_ENDS, Draft, build_day_rules, build_subdaily_rules, lacks_days
+from cloudsched.language.result import Option, Refused
+from cloudsched.language.rules import MONTH_ENDS, Draft, build_day_rules, build_interval_rule, lacks_days
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -240,14 +240,14 @@ def _ask_midnight(clock: Clock, context: Context, drafts: Sequence[Draft]) -> No
 
 def _build_interval(group: Group, repeat: Repeat) -> list[Draft]:
     """Return the rule of an interval shorter than a day, around the clock."""
-    drafts, grid = build_subdaily_rules(group, repeat), group.grid
+    draft, grid = build_interval_rule(group, repeat), group.grid
     if grid is not None:
-        drafts[0].hours, drafts[0].minutes, drafts[0].seconds = grid.hours, grid.minutes, grid.seconds
+        draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
         if repeat.unit == Unit.HOUR and grid.minutes:
-            drafts[0].seconds = grid.seconds or (0,)
+            draft.seconds = grid.seconds or (0,)
         elif repeat.unit == Unit.HOUR and grid.seconds:
             raise Refused("inexpressible", grid.span, "name the minutes as well")
-    return drafts
+    return [draft]
 
 
 def _build_on_the_clock(group: Group, repeat: Repeat, step: int) -> list[Draft]:
@@ -258,7 +258,7 @@ def _build_on_the_clock(group: Group, repeat: Repeat, step: int) -> list[Draft]:
         raise Refused("contradiction", limits.span)
     if step % 60 or (hours and step % 3600) or (24 % hours if hours else 60 % minutes):
         raise Refused("inexpressible", repeat.span)
-    [draft] = build_subdaily_rules(group, Repeat(1, Unit.MINUTE if minutes == 1 else Unit.HOUR))
+    draft = build_interval_rule(group, Repeat(1, Unit.MINUTE if minutes == 1 else Unit.HOUR))
     draft.hours, draft.seconds = tuple(range(0, 24, hours)) if hours > 1 else limits.hours, (0,)
     if minutes > 1:
         draft.minutes = tuple(range(0, 60, minutes))
@@ -340,14 +340,10 @@ class Builder:
         for end in self.plan.ends:
             self._apply_end(end)
         span = self.plan.ends[-1].span if self.plan.ends else None
-        if bounds.count is not None and bounds.until is not None:
+        if len(self.plan.ends) > 1:
             raise Refused("contradiction", span, "keep either the number of times or the end date")
-        says_seconds = any(time.second for draft in self.drafts for time in draft.times)
-        for draft in self.drafts:
-            draft.says_seconds = says_seconds
-        texts = [text for draft in self.drafts for text in draft.to_rrules()]
-        if len(texts) > MAX_RULES:
-            raise Refused("too-many")
+        says_zero = any(time.second for draft in self.drafts for time in draft.times)
+        texts = [text for draft in self.drafts for text in draft.to_rrules(says_zero=says_zero)]
         if bounds.count is not None and len(texts) > 1:
             raise Refused("inexpressible", span, "give an end date instead of a number of times")
         dtstart = bounds.dtstart or self._find_start().isoformat()
@@ -357,17 +353,16 @@ class Builder:
         elif bounds.until is not None:
             suffix = f";UNTIL={make_local_time(bounds.until, *bounds.until_clock):%Y%m%dT%H%M%S}"
         rules = [text + suffix for text in texts]
-        with refuse_impossible():
-            full = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone)
-            kept = [each for each in dict.fromkeys([*move(full), *exdates]) if self._is_needed(each, full)]
-            schedule = full.model_copy(update={"exdates": kept}) if kept else full
+        full = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone)
+        kept = [each for each in dict.fromkeys([*move(full), *exdates]) if self._is_needed(each, full)]
+        schedule = full.model_copy(update={"exdates": kept}) if kept else full
         following = schedule.next_after(self.context.now)
         if following is None and not self.plan.added:
             raise Refused("past" if self.plan.ends else "never")
-        is_kept = bounds.has_start or bounds.dtstart is not None
-        first = None if is_kept or following is None else schedule.first()
-        is_over = first is not None and first < self.context.now
-        return schedule.continue_from(following) if is_over and following is not None else schedule
+        if following is None or bounds.has_start or bounds.dtstart is not None:
+            return schedule
+        first = schedule.first()
+        return schedule if first is None or first >= self.context.now else schedule.continue_from(following)
 
     def _is_needed(self, text: str, full: Schedule) -> bool:
         """Return whether an exception leaves something out: on the days of a stretch, nothing may run."""
@@ -400,9 +395,9 @@ class Builder:
 
     def _apply_end(self, end: End) -> None:
         bounds = self.bounds
+        if bounds.until is not None:
+            raise Refused("contradiction", end.span)
         if end.count is not None:
-            if bounds.count is not None:
-                raise Refused("contradiction", end.span)
             if end.before and self.drafts[0].freq not in _STEPS:
                 options = (Option(say("{count} times in total", count=end.count), end.count),)
                 self.context.choices.pick("count-or-rate", end.span, options)
@@ -411,7 +406,7 @@ class Builder:
         if end.length is not None:
             self._apply_duration(end.length)
             return
-        if end.point is None or bounds.until is not None:
+        if end.point is None:
             raise Refused("contradiction", end.span)
         base = max(bounds.start, self.context.today)
         if not end.before:
@@ -484,8 +479,7 @@ class Builder:
         begin = make_local_time(bounds.start, 0, 0)
         if not bounds.has_start:
             begin = max(begin, context.local + timedelta(seconds=1))
-        with refuse_impossible():
-            free = Schedule(rrule=texts, dtstart=f"{begin:%Y-%m-%d}T00:00:00", timezone="UTC")
+        free = Schedule(rrule=texts, dtstart=f"{begin:%Y-%m-%d}T00:00:00", timezone="UTC")
         if start.clock is not None and bounds.has_start:
             begin = make_local_time(bounds.start, *context.resolve_time(start.clock))
         result = free.next_after(begin.replace(tzinfo=UTC) - timedelta(seconds=1))

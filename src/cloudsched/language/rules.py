@@ -31,7 +31,6 @@ _PERIODS = {
     Unit.YEAR: ("YEARLY", 1),
 }
 """The frequency of a unit, and the number of periods in it."""
-MAX_RULES = 20
 MONTH_ENDS = (
     Option("only in months that have that day", ""),
     Option("on the last day of shorter months", "BACKWARD"),
@@ -61,8 +60,6 @@ class Draft:
     minutes: tuple[int, ...] = ()
     seconds: tuple[int, ...] = ()
     """The limit of a rule finer than a day, with hours and minutes. Other rules have ``times``."""
-    says_seconds: bool = False
-    """True if second 0 is named, too, because another rule's start has other seconds."""
 
     @property
     def is_fixed(self) -> bool:
@@ -74,12 +71,15 @@ class Draft:
         """Return whether two rules are the same but for one part."""
         return {**vars(self), part: None} == {**vars(other), part: None}
 
-    def to_rrules(self) -> list[str]:
-        """Return the rule as RRULE values: several if its times of day are not a product of hours and minutes."""
+    def to_rrules(self, *, says_zero: bool = False) -> list[str]:
+        """Return the rule as RRULE values: several if its times of day are not a product of hours and minutes.
+
+        It says second 0, too, if another rule's start has other seconds.
+        """
         # BYSETPOS would pick among the times of a day as well, so that each of them needs a rule of its own.
         parts = [[time] for time in self.times] if self.positions else [self.times]
         blocks = [block for part in parts for block in _group_times(part)] or [(self.hours, self.minutes, self.seconds)]
-        says_zero = self.says_seconds or not self.times
+        says_zero = says_zero or not self.times
         rules: list[dict[str, Iterable[object]]] = [
             {
                 "FREQ": [self.freq],
@@ -123,32 +123,28 @@ def _group_times(times: Iterable[TimeOfDay]) -> list[tuple[_Numbers, _Numbers, _
     return [(some, *block) for block, some in hours_of.items()]
 
 
-def build_subdaily_rules(group: Group, repeat: Repeat) -> list[Draft]:
+def build_interval_rule(group: Group, repeat: Repeat) -> Draft:
     """Return the rule of a group that repeats within the day, limited to its days."""
     draft = Draft(_PERIODS[repeat.unit][0], repeat.interval, months=list(group.months.months) if group.months else [])
-    for days in group.days:
-        draft.months += _list_months(days)
-        for pick in days.picks:
-            if pick.what == DAY:
-                draft.month_days.append(pick.nth)
-            else:
-                draft.weekdays.append(pick)
-        is_mixed = draft.month_days and draft.weekdays
-        if days.dates or days.weeks or is_mixed or any(nth for nth, _ in draft.weekdays):
-            raise Refused("inexpressible", days.span)
+    _limit_days(draft, group.days, "inexpressible")
     if group.only_if is not None:
         _limit_weekdays(draft, group.only_if)
-    return [draft]
+    return draft
 
 
-def _list_months(days: Days) -> tuple[int, ...]:
-    """Return the months that limit plain days, as in "Mondays in January"."""
-    period = days.period or Period()
-    if period.months and period.year is None:
-        return period.months
-    if period.unit != Unit.MONTH or period.interval > 1 or period.ahead is not None:
-        raise Refused("contradiction", days.span)
-    return ()
+def _limit_days(draft: Draft, all_days: Sequence[Days], code: str) -> None:
+    """Limit a rule to weekdays, or days of the month, as in "Mondays in January"."""
+    for days in all_days:
+        draft.month_days += [pick.nth for pick in days.picks if pick.what == DAY]
+        draft.weekdays += [pick for pick in days.picks if pick.what != DAY]
+        is_mixed = draft.month_days and (draft.weekdays or draft.freq == "WEEKLY")
+        if days.dates or days.weeks or is_mixed or any(nth for nth, _ in draft.weekdays):
+            raise Refused(code, days.span)
+        period = days.period or Period()
+        is_limit = period.months or (period.unit == Unit.MONTH and period.interval == 1)
+        if not is_limit or period.year is not None or period.ahead is not None:
+            raise Refused("contradiction", days.span)
+        draft.months += period.months
 
 
 def _limit_weekdays(draft: Draft, only_if: OnlyIf) -> None:
@@ -203,8 +199,6 @@ def _check_days(draft: Draft, span: Span, *, settled: bool) -> None:
         raise Refused("no-such-date", span)
     if not settled and draft.freq == "MONTHLY" and draft.weekdays and all(nth == -5 for nth, _ in draft.weekdays):
         raise Refused("inexpressible", span, "most months do not have a fifth such weekday")
-    if draft.freq == "MONTHLY" and any(abs(nth) > 5 for nth, _ in draft.weekdays):
-        raise Refused("never", span)
 
 
 def lacks_days(draft: Draft) -> bool:
@@ -304,7 +298,7 @@ def _build_from_picks(picks: Iterable[Pick], period: Period, interval: int, days
             draft.year_days.append(pick.nth)
         else:
             draft.month_days.append(pick.nth)
-    return [drafts[counted] for counted in sorted(drafts)]
+    return list(drafts.values())
 
 
 def _build_quarterly(pick: Pick, period: Period, interval: int, days: Days) -> list[Draft]:
@@ -327,11 +321,7 @@ def _is_run(days: Days) -> bool:
 def _build_weekly(group: Group, freq: str, interval: int) -> list[Draft]:
     """Return the rule of some weekdays of each week or day, which months of their own may limit."""
     draft = Draft("WEEKLY", interval)
-    for days in group.days:
-        if days.dates or days.weeks or any(pick.nth for pick in days.picks):
-            raise Refused("contradiction", days.span)
-        draft.weekdays += days.picks
-        draft.months += _list_months(days)
+    _limit_days(draft, group.days, "contradiction")
     if freq == "DAILY":
         if interval % 7 and (interval > 1 or not all(days.on or days.plural for days in group.days)):
             raise Refused("contradiction", group.days[0].span, "use either an interval in days or days of the week")

@@ -35,7 +35,7 @@ from cloudsched.language.nodes import (
 from cloudsched.language.phrase_context import HOURS_OF_PART, Context, TimeOfDay
 from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules, find_times
 from cloudsched.language.result import Refused
-from cloudsched.language.rules import Draft, build_subdaily_rules
+from cloudsched.language.rules import Draft, build_interval_rule
 from cloudsched.language.single_moves import list_on
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds
     if fine or _is_fine(group):
         if adds or group.repeat or group.has_times or len(edit.drafts) > 1:
             raise Refused("no-update")
-        only = build_subdaily_rules(group, Repeat(1, Unit.HOUR))[0]
+        only = build_interval_rule(group, Repeat(1, Unit.HOUR))
         edit.drafts[0].weekdays, edit.drafts[0].month_days = only.weekdays, only.month_days
         return
     drafts = _build_new_days(edit, group, plan, context)

@@ -172,20 +172,20 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
         _check_days(draft, span, settled=settled)
         if not is_told and lacks_days(draft):
             draft.skip = context.choices.pick("month-end", span, MONTH_ENDS)
-    return _merge_weekdays(drafts)
+    return merge(drafts, "weekdays")
 
 
-def _merge_weekdays(drafts: list[Draft]) -> list[Draft]:
-    """Merge rules that differ only in their weekdays."""
+def merge(drafts: Iterable[Draft], part: str) -> list[Draft]:
+    """Merge rules that differ only in one part, of which each has something."""
     merged: list[Draft] = []
     for draft in drafts:
-        are_of_week = draft.weekdays and not draft.positions
-        twin = next(
-            (one for one in merged if are_of_week and one.weekdays and one.differs_only_in("weekdays", draft)), None
-        )
-        if twin is not None:
-            twin.weekdays += draft.weekdays
-        elif draft not in merged:
+        own = getattr(draft, part)
+        may_join = own and not (draft.positions and part == "weekdays")
+        for one in merged:
+            if one == draft or (may_join and getattr(one, part) and one.differs_only_in(part, draft)):
+                setattr(one, part, sorted({*getattr(one, part), *own}))
+                break
+        else:
             merged.append(draft)
     return merged
 
@@ -258,18 +258,15 @@ def _build_from_dates(days: Days, interval: int, context: Context) -> list[Draft
         if any(pick.nth for pick in days.picks):
             raise Refused("inexpressible", days.span)
         return [Draft("YEARLY", interval, list(days.picks), weeks=sorted(days.weeks))]
-    months_of: dict[int, list[int]] = {}
+    drafts = []
     for one in days.dates:
         node = resolve_date_order(one, context)
         if node.year is not None or node.weekday is not None:
             raise Refused("contradiction", node.span)
         if not node.month or not node.day:
             raise Refused("inexpressible", node.span)
-        months_of.setdefault(node.day, []).append(node.month)
-    of_months: dict[tuple[int, ...], list[int]] = {}
-    for day, months in months_of.items():
-        of_months.setdefault(tuple(sorted(months)), []).append(day)
-    return [Draft("YEARLY", interval, months=list(months), month_days=result) for months, result in of_months.items()]
+        drafts.append(Draft("YEARLY", interval, months=[node.month], month_days=[node.day]))
+    return merge(merge(drafts, "months"), "month_days")
 
 
 def _build_from_picks(picks: Iterable[Pick], period: Period, interval: int, days: Days) -> list[Draft]:

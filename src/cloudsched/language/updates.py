@@ -35,7 +35,7 @@ from cloudsched.language.nodes import (
 from cloudsched.language.phrase_context import HOURS_OF_PART, Context, TimeOfDay
 from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules, find_times
 from cloudsched.language.result import Refused
-from cloudsched.language.rules import Draft, build_interval_rule
+from cloudsched.language.rules import Draft, build_interval_rule, merge
 from cloudsched.language.single_moves import list_on
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def take_apart(current: Schedule, context: Context) -> Edit:
         if until.is_utc:
             raise Refused("no-update", hint="its end is given in UTC; describe the whole schedule again")
         last = datetime(1970, 1, 1) + timedelta(seconds=until.seconds)  # noqa: DTZ001 -- on the zone's clock
-    drafts = _merge_drafts([_build_draft(rule, dtstart) for rule in rules])
+    drafts = merge([_build_draft(rule, dtstart) for rule in rules], "times")
     return Edit(anchored, drafts, dtstart, last, count)
 
 
@@ -160,18 +160,6 @@ def _build_draft(rule: Rule, dtstart: datetime) -> Draft:
         if draft.freq == "YEARLY":
             draft.months = draft.months or [dtstart.month]
     return draft
-
-
-def _merge_drafts(drafts: list[Draft]) -> list[Draft]:
-    """Join rules that differ only in their times of day."""
-    joined: list[Draft] = []
-    for draft in drafts:
-        twin = next((one for one in joined if one.differs_only_in("times", draft)), None)
-        if twin is not None:
-            twin.times = sorted(set(twin.times) | set(draft.times))
-        else:
-            joined.append(draft)
-    return joined
 
 
 def remove(current: Schedule, context: Context, read: Sequence[Clause], *, single: bool) -> Schedule:

@@ -244,7 +244,7 @@ def list_groups() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def _print(name: str, score: Counter[str], total: int) -> None:
-    shares = [f"{100 * score[kind] / total:.0f} %" for kind in ("right", "titled", "asked", "refused", "wrong")]
+    shares = [f"{100 * score[kind] / total:.1f} %" for kind in ("right", "titled", "asked", "refused", "wrong")]
     print(f"| {name} | {' | '.join(shares)} |")  # noqa: T201 - the same
 
 

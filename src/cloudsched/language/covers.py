@@ -42,8 +42,15 @@ _DIVIDED: Final = 0.35
 """What it costs more if the clauses stand within the title: "dinner at 8 with Bob"."""
 _NO_LEAD: Final = 0.5
 """What it costs more if a frequency that begins a title says nothing of when: "weekly report"."""
+_DAY_ALONE: Final = 0.05
+"""The same if the clauses name a day."""
 _NO_CUT: Final = 0.3
 """What it costs more if the last words of a clause are not left to the title: "at 10:00 | morning pages"."""
+
+_FEW: Final = 6
+"""The hours that were meant as a length rather than as a time of day: "2h workout"."""
+_AMOUNTS: Final = frozenset(range(1000, 2400)) - frozenset(range(1900, 2100))
+"""Times of day without a colon that may be an amount or a name: "flight LH 1830"."""
 
 T = TypeVar("T")
 _Condition = tuple[str, bool, frozenset[str]]
@@ -81,7 +88,7 @@ _WEAK: Final = frozenset(
     weekday weekdays month part parts number tens ordinal ordinal-end unit feast named-time adverb bi tri part-adverb
     dayset daysets twice recurring holiday fraction half hours-said hour-number minute-number week-number day-number
     second-number day-word the-hour unit-short oclock hour-mark halfday-short noon-mark edge edge-noun pair next
-    clock-minute minute-unit shift day-end some possessive
+    clock-minute minute-unit shift day-end some possessive night-from night-to
     """.split()  # noqa: SIM905 -- easier to read
 )
 _CHANGES: Final = frozenset({"skip", "start", "repeat", "verb-intro", "relocate", "make", "add-more", "postpone"})
@@ -99,7 +106,8 @@ _KINDS: Final = _compile(
     {
         "quote": "plain",
         "word no-time !letter": "plain",
-        "plain|verb": "subject",
+        "relocate -1:part|ordinal": "plain",  # "night shift"
+        "plain|verb|compound": "subject",
         "part|halfday-short leads": "subject",  # "Friday night magic"
         "plain": "object",
         "article 1:plain": "object",
@@ -111,6 +119,10 @@ _KINDS: Final = _compile(
         "feast leads": "loose",  # "except April 2 | Christmas cards"
         "part|unit|day-word 1:of 2:plain|own": "leads",  # "night of the museums"
         "number|tens|a -1:unit 1:unit|unit-short": "loose",  # "every 2 hours | 5 minutes stretching"
+        "few 1:hour-mark": "lasting",
+        "lasting 2:plain": "loose",
+        "few -1:clock|oclock|hours-said 1:hours-said 2:plain": "loose",
+        "amount -1:!at|rim 1:plain": "loose",
         "comma|dash|colon|stop|by": "sign",
         "and|or|until|before|after|past|than|from": "left-open",
         "!unknown|and|or|then": "inner",
@@ -125,6 +137,8 @@ _KINDS: Final = _compile(
 
 _WORDS: Final = _compile(
     {
+        "ordinal-end leads": 0.25,  # "last call"
+        "next|ordinal-end 1:possessive 2:plain": 0.25,  # "last week's numbers"
         "strong !half-known|to": 2.5,
         "quote": 0.0,
         "half-known -1:at|each|before|after|until|from|on|in|by": _NEVER,
@@ -141,11 +155,13 @@ _WORDS: Final = _compile(
         "function|half-plain|verb": 0.08,
         "weak number -1:at|on|in|from|to|until|before|after|past": 2.0,
         "weak leads": 0.25,  # "Friday drinks"
-        "weak number 1:unit 2:plain": 0.25,  # "24 hour fitness"
+        "weak number 1:unit|hour-mark 2:plain": 0.25,  # "24 hour fitness"
+        "month|weekday -1:about|of|with|for -2:plain": 0.45,  # "lunch with June"
         "weak number|tens -1:!rim": 0.45,  # "skip rope 20 minutes"
         "weak -1:number": 0.45,
         "weak unit -1:article -2:plain": 0.45,  # "plan the week"
-        "part -1:plain 1:!and|comma": 0.3,  # "movie night"
+        "part -1:plain 1:!and|comma": 0.4,  # "movie night"
+        "adverb -1:plain": 2.0,
         "weak -1:plain": 1.2,  # "ring April about the bill"
         "weak": 2.0,
         "to -1:plain 1:object": 0.08,  # "walk through the park"
@@ -170,10 +186,17 @@ _BEGINNINGS: Final = _compile(
 _BEHIND: Final = _compile(
     {
         "last:bare": 0.3,
-        "last:times -1:named-time": 0.3,
+        "last:clause -1:named-time -2:!at|rim": 0.3,
         "last:clause -1:change": 2.0,  # the last word of the schedule may belong to the title
         "last:clause -1:weekday -2:weekday|weekdays|dayset|daysets": 2.0,
         "last:clause -1:bare-part": 2.0,
+        "last:clause -1:compound compound": 2.0,
+        "last:days last:bare -1:ordinal -1:word": 2.0,  # "second | opinion"
+        "last:times -1:hour-mark -2:lasting": 0.45,  # "2h | workout"
+        "last:clause relocate -1:part": 2.0,  # "every Monday night | shift handover"
+        "last:clause -1:amount": 0.25,  # "1000 | euros"
+        "last:end -1:month -2:to": 0.3,  # "starting May 1st to march | for science"
+        "last:part last:each -1:part-adverb": 0.25,  # "nightly | backup"
         "before:day last:part -1:part -2:weekday|weekdays": 2.0,  # "on Friday at 8pm Sunday Night | Football"
         "last:part last:!each -2:rim": 1.0,  # "morning pages at 9"
         "last:times zone": 2.0,  # "9:00 Narnia time"
@@ -195,6 +218,8 @@ _WAYS: Final = _compile(
         "title:!plain|compound": 2.0,
         "title:recurs before:whole": 2.0,
         "before:divided before:!timed|sure rest:!timed|sure": 2.0,
+        "before:divided rest:days rest:bare rest:!timed": 2.0,
+        "before:divided rest:end rest:before": 2.0,
         "before:divided before:timed rest:timed|part": 2.0,  # "every Friday at 5pm play | Friday Night | Magic"
         "all:!dated": 0.4,  # the schedule names times of day alone
         # "Monday gym | at 7": the day is no title
@@ -204,11 +229,20 @@ _WAYS: Final = _compile(
         "all:within all:repeats": 2.0,  # "plan next week every day at 9": what "next week" belongs to is not known
         "before:clause before:!divided rest:within": 2.0,
         "next:part end:part": 0.45,
+        "next:part end:part all:!timed|dated": 9.0,  # "date | night"
         "next:bare next:days second:days second:repeats": 2.0,  # "Taco | Tuesday every Monday"
         "before:days before:!divided rest:days next:!mark": 2.0,  # "weekday | alarm | every day"
+        "before:days before:!divided rest:days end:change": 2.0,
+        "next:times end:amount last:plain": 0.4,  # "flight LH | 1830"
+        "end:of next:start next:from-months": 1.5,  # "birthday of | Jan"
+        "last:edge": 2.0,
+        "last:weekday|article end:number|tens|ordinal|article": 2.0,  # "on Friday | the 15th"
+        "before:clause before:!shown last:weekday": 0.2,
+        "all:several": 1.2,  # "football | Sunday every two weeks on Monday"
+        "before:bare before:!divided rest:repeats|each": 0.25,  # "month end | review | every evening"
         "before:clause before:!divided next:part end:part": 2.0,  # "parents evening"
-        "before:clause before:!divided|shown all:!timed": 0.3,
-        "before:clause before:!divided|shown|says-each|sure all:!timed": 1.4,  # "The 5th wave"
+        "before:clause before:!divided|shown all:!timed title:!amount|lasting": 0.3,
+        "before:clause before:!divided|shown|says-each|sure all:!timed title:!amount|lasting": 1.4,  # "The 5th wave"
         "before:sure before:!divided|shown|says-each all:!timed title:clock|oclock|halfday|named-time|hours-said": 1.4,
         # a single unknown word may have been meant as a time
         "before:clause before:!divided|shown|relative rest:!clause all:!timed title:single": 1.7,
@@ -229,10 +263,10 @@ _CLAUSES: Final = _compile(
         "times|window|grid": "timed",
         "relative|repeat length": "timed",
         "relative": "sure settled",
-        "relative !length": "day single-day",
+        "relative !length": "day single-day date",
         "repeat": "day repeats settled",
         "repeat adverb": "bare",
-        "days": "day",
+        "days": "day date",
         "days marked|on": "sure",
         "days !marked|on": "bare",
         "days marked|plural": "repeats",
@@ -304,6 +338,8 @@ class _Covers:
             kinds |= {"glued", "joined"} if is_joined else {"glued"}
         if not here and len(token.text) == 1 and category(token.text) not in {"Sc", "So"}:
             kinds.add("letter")
+        if token.kind == NUMBER:
+            kinds.add("few" if token.value[0] < _FEW else "amount" if token.value[0] in _AMOUNTS else "many")
         if "half-known" in here:
             kinds.add(f"event-{here['half-known'].value}")
         if _WRITTEN_TIME.fullmatch(token.text):
@@ -324,7 +360,9 @@ class _Covers:
         """Give words one class that are written together with one outside the lexicon: "7-minute-workout", "5k"."""
         starts = [at for at in range(self._end) if "joined" not in self._kinds[at]]
         for first, end in pairwise([*starts, self._end]):
-            if end - first > 1 and any("unknown" in each for each in self._kinds[first:end]):
+            said = self._unite(first, end)
+            is_one = "unknown" in said or ({"dash", "unit"} <= said and "no-time" in self._kinds[end])
+            if end - first > 1 and is_one:
                 self._kinds[first:end] = [{"compound", *(each & {"dash"})} for each in self._kinds[first:end]]
 
     def _unite(self, begin: int, end: int) -> set[str]:
@@ -373,13 +411,14 @@ class _Covers:
             is_free = "mark" in _describe_all(lead) or "settled" not in _describe_all((*before, *rest))
             if lead and end > after and is_free:
                 yield from self._make(begin, end, (*lead, *before, *rest), price - spared, said, rest)
-                whole += _NO_LEAD
+                has_day = "day" in _describe_all((*before, *rest))
+                whole += _DAY_ALONE - spared if has_day else _NO_LEAD
             for way in self._make(begin, end, (*before, *rest), whole, said, rest):
                 yield way
                 if {"shown", "clause"} <= said and "day" not in said and "single-day" in _describe_all(rest):
                     # "remind me at noon that rent is due | on Friday": that may be what, and not when
                     title = way.title and (way.title[0], self._tokens[self._end - 1].end)
-                    yield replace(way, title=title, clauses=before, price=way.price + 0.06, is_rival=True)
+                    yield replace(way, title=title, clauses=before, price=way.price + _DAY_ALONE)
 
     def _make(
         self,
@@ -397,7 +436,10 @@ class _Covers:
         words = sum(not each.isdisjoint({"plain", "compound"}) for each in self._kinds[begin:end])
         title = self._unite(begin, end) | ({"single"} if words == 1 else set())
         said = {"title": title, "first": self._kinds[begin], "last": self._kinds[inner[-1]], "end": self._kinds[end]}
-        said |= {"before": before, "all": _describe_all(clauses), "rest": _describe_all(rest)}
+        every = [_describe(each) for each in clauses]
+        days = [each for each in every if "date" in each]
+        several = {"several"} if len(days) > 1 and not any("mark" in each for each in every) else set()
+        said |= {"before": before, "all": several.union(*every), "rest": _describe_all(rest)}
         price += sum(_find(_WAYS, said | {"next": _describe_all(rest[:1]), "second": _describe_all(rest[1:2])}))
         if price <= MOST:
             span = self._tokens[inner[0]].start, self._tokens[inner[-1]].end
@@ -487,7 +529,7 @@ class _Covers:
         is_asked = c.skip("remind")
         outro = c.take("outro")
         c.skip("comma")
-        if c.at == at or c.at >= self._end:
+        if c.at == at or c.at >= self._end or "compound" in self._kinds[at]:
             return
         self._is_asked = self._is_asked or is_asked or bool(outro and outro.value)
         is_shown = self._is_asked or not self._kinds[c.at - 1].isdisjoint({"colon", "dash"})
@@ -537,6 +579,7 @@ def _describe(clause: Clause) -> set[str]:
     """Return the class of a clause, what it has, and what it says."""
     said = {"clause", type(clause).__name__.lower()}
     said |= {name for name in clause.__slots__ if getattr(clause, name)}
+    said.add(f"from-{type(getattr(clause, 'point', None)).__name__.lower()}")
     if isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
         said.add("length")
     return said.union(*(kinds.split() for kinds in _find(_CLAUSES, {"0": said})))

@@ -428,6 +428,10 @@ DUTCH = Language(
         "send-by": {1: "mail me|e-mail me", 3: "push me"},
     },
     month_first=False,
+    past=(
+        r"(?i:(ik |we )?(heb|hebben|had|hadden|werd|werden) )"
+        r"|(.* )?([a-z]*ge|be|ver)(?!.*cht$)[a-z]{3,}[td]$"
+    ),
     innocent=frozenset(
         """
         goed weten anders maakt denkt eerst geeft houdt verder nemen mogen werken slecht nieuw nieuws

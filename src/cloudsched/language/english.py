@@ -137,7 +137,7 @@ ENGLISH = Language(
         },
         "occasion": {
             1: "before|after|at lunch|over lunch|during lunch|at breakfast|over breakfast|during breakfast|at dinner"
-            "|over dinner"
+            "|over dinner|with breakfast|with lunch|with dinner|with meals|with food"
             "|during dinner|at supper|at brunch|during the meeting|during my meeting|on arrival|upon arrival|on my way"
             "|on the way|on my way home|on the way home|once i|once we|once he|once she|once they|once it|as soon as"
             "|by the time|the moment|next time|the next time"
@@ -146,8 +146,7 @@ ENGLISH = Language(
             1: "overnight|daytime|daytimes|during the day|during lunch|during work|during school|during class"
             "|during business hours|business hours|office hours|working hours|work hours|school hours|term time"
             "|odd days|odd weeks|even days|even weeks|alternate weeks|alternate days|alternate|alternating|as needed"
-            "|if needed|when needed|onwards|at most|with breakfast|with lunch|with dinner|with meals|with food"
-            "|at mealtimes|just once|only once|at the latest|latest|on my shift"
+            "|if needed|when needed|onwards|at most|at mealtimes|just once|only once|at the latest|latest|on my shift"
         },
         "no-title": {1: "mon|mons|tue|tues|wed|weds|thu|thur|thurs|fri"},
         "night-to": {1: "in the night to|the night to|in the night before|in the early hours of|early hours of"},
@@ -374,7 +373,7 @@ ENGLISH = Language(
         },
         "intro": {
             0: "run this|run it|do this|do it|execute this|trigger this|start this|repeat this|repeat it"
-            "|please|please schedule|schedule me|i want to|can you|could you|schedule|set|set up|create|add"
+            "|please|please schedule|schedule me|i want to|can you|could you|schedule|set|set up a|set up an|create|add"
             "|let us|let's|don't forget|don't forget to|don't let me forget|don't let me forget to|hey|hi|yo|hello"
             "|i need to|i have to|i'd like to|help me remember to",
         },
@@ -510,5 +509,10 @@ ENGLISH = Language(
     },
     month_first=None,
     day_endings=("day", "days"),
-    innocent=frozenset({"bald", "begin", "kello", "pazar", "sabah", "shopping", "steps"}),
+    past=(
+        r"(?i)((i|we) )?(\w*[aeiou]\w*[^aeiou\W]ed|paid|sent|bought|sold|met|went|got|gave|took|told|wrote|made|did"
+        r"|had|was|were|came|saw|lost|found|spoke|spent)( (the|a|an|my|our|his|her|their|it|to|with)\b|$)"
+        r"|(\S+ )?(paid|sent|bought|sold|done)$"
+    ),
+    innocent=frozenset({"bald", "begin", "fast", "kello", "pazar", "sabah", "shopping", "steps"}),
 )

@@ -437,6 +437,10 @@ GERMAN = Language(
         "send-by": {1: "mail mir|maile mir|e-maile mir|emaile mir", 3: "push mir|pushe mir"},
     },
     month_first=False,
+    past=(
+        r"(?i:(ich |wir )?(hab|habe|haben|hatte|hatten|war|waren|wurde|wurden) )"
+        r"|(.* )?([a-zäöüß]*ge|be|ver|er|ent|zer)(?!.*cht$)[a-zäöüß]{3,}t$"
+    ),
     innocent=frozenset({"jour", "fixe", "tag", "andere", "echter", "later", "begin"}),
     day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,

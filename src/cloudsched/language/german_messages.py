@@ -108,6 +108,7 @@ GERMAN_MESSAGES: Final = {
     "is that every year in these months, or only this once?": "ist das jedes Jahr in diesen Monaten, oder nur dieses Mal?",
     "is that how often in total, or how often each time?": "ist das insgesamt so oft, oder jedes Mal so oft?",
     "is this a typo?": "ist das ein Tippfehler?",
+    "has that happened already, or is it still to be done?": "ist das schon geschehen, oder steht es noch bevor?",
     "which of these words say when, and which say what?": "welche dieser Wörter sagen wann, und welche was?",
     "Days with a time of their own run only at that time.": "Tage mit eigener Zeit laufen nur zu dieser Zeit.",
     "That is {at}.": "Das ist {at}.",

@@ -336,9 +336,9 @@ Rule(
     (
         (
             "[on|for|in|start] [article] [named=@countries] [dash] holiday:1 "
-            "[in|of [article] behind=@countries !zone-time]"
+            "[in|of [article] behind=@countries !zone-time] [&@is_genitive whose=@countries]"
         ),
-        lambda named, behind: named or behind or ("",),
+        lambda named, behind, whose: named or behind or whose or ("",),
     ),
     ("[on|for|in|start] points=@points", lambda points: points),
 )
@@ -427,6 +427,7 @@ RULES.update(
     is_exclaimed=lambda c: (c.token is not None and c.token.text == "!") or None,
     dates=parse_dates,
     each_days=lambda c: parse_days(c, each=True),
+    is_genitive=lambda c: (c.token is not None and c.token.text.endswith("s")) or None,
     country=_take_country,
     quote=lambda c: c.tokens[c.at - 1].text if c.take("quote") else None,
     countries=list_of("country", "and or comma", "in article"),

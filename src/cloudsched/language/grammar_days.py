@@ -356,9 +356,9 @@ def _parse_named_days(c: Cursor, *, each: bool) -> Days | None:
         listed = each
         if picks:
             joined = c.skip("comma", "and", "or", "also", "slash")
-            said_on = c.take("on") is not None
+            is_bare = not c.skip("on")
             listed = c.take("each") is not None or each
-            if not joined and (picks[-1].nth or said_on or not c.sees("weekday", "weekdays")):
+            if not joined and (picks[-1].nth or listed != each or not (is_bare and c.sees("weekday", "weekdays"))):
                 c.at = before
                 break
         item = (_parse_listed_item if listed else _parse_item)(c)

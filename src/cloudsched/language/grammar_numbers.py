@@ -36,7 +36,9 @@ def list_of(item: str, joints: str, leads: str = "", *, is_joined: bool = False)
         while len(result) < MOST_ITEMS:
             before = c.at
             if result:
-                if not c.skip(*between) and is_joined:
+                joined = c.skip(*between)
+                if not joined and (is_joined or c.skip(*led)):
+                    c.at = before
                     break
                 for kind in led:
                     c.take(kind)

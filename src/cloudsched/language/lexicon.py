@@ -290,6 +290,7 @@ class Language:
         glued_numbers: Numbers written as one word that the other entries do not compose.
         requests: The words of what people ask of their tasks, by class, as in `words`. Readers of schedules see none.
         innocent: Words that are not about time in this language, though they are in another.
+        past: What titles in the past tense match: "paid the rent", "Miete bezahlt".
         day_endings: The endings of words for days. An unknown word with one is no part of a title: "on matchday".
     """
 
@@ -307,6 +308,7 @@ class Language:
     compounds: Mapping[str, int] = field(default_factory=dict)
     glued_numbers: Mapping[str, int] = field(default_factory=dict)
     innocent: frozenset[str] = frozenset()
+    past: str = "$^"
     day_endings: tuple[str, ...] = ()
 
     @cached_property

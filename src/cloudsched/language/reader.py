@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 _MOST_WAYS = 8
 """The number of ways to read a phrase that are tried."""
-_AS_GOOD, _SECOND_BEST = 0.3, 1.0
-"""By how much the price of another way may differ, to be as good as the cheapest, or to be tried if that contradicts
-itself."""
+_EQUAL, _AS_GOOD, _SECOND_BEST = 0.055, 0.3, 1.3
+"""By how much the price of another way may differ, to be as good as the cheapest if it says less, or else, or to be
+tried if that contradicts itself."""
 _MOST_SHOWN = 60
 """The number of characters of the words at fault that are shown."""
 
@@ -60,6 +61,7 @@ QUESTIONS = {
     "months-or-span": "is that every year in these months, or only this once?",
     "count-or-rate": "is that how often in total, or how often each time?",
     "slip": "is this a typo?",
+    "past": "has that happened already, or is it still to be done?",
     "title": "which of these words say when, and which say what?",
     "special-days": "which time counts on those days?",
     "shared-time": "should both run at the same time?",
@@ -243,7 +245,9 @@ class _Reader:
             elif (
                 reading.schedule is not None
                 and found.schedule not in {None, reading.schedule}
-                and (phrase.is_rival or not set(phrase.clauses) <= set(best.clauses))
+                and (
+                    (best.title and phrase.price <= best.price + _EQUAL) or not set(phrase.clauses) <= set(best.clauses)
+                )
             ):
                 ways = found, reading
                 readings = [Alternative(each.schedule, each.title or "") for each in ways if each.schedule is not None]
@@ -370,7 +374,14 @@ class _Reader:
             title = f"{self._text[slice(*place)]} {title}"
         elif place is not None:
             behind = f" {self._text[slice(*place)]}{behind}"
-        return self._build_reading(self._make_builder(phrase, titled), title + behind, len(phrase.clauses))
+        reading = self._build_reading(self._make_builder(phrase, titled), title + behind, len(phrase.clauses))
+        done = not phrase.is_asked and re.match(self._language.past, title + behind)
+        if not done or reading.schedule is None or not reading.schedule.is_single_time:
+            return reading
+        problem = Problem(phrase.title, "past", QUESTIONS["past"])
+        return Reading(
+            "question", None, reading.title, (), (Alternative(reading.schedule, title + behind),), (problem,)
+        )
 
     def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None, clauses: int = 4) -> Reading:
         choices = Choices()

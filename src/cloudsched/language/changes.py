@@ -1,6 +1,6 @@
 """Changes that count occurrences or name the parts that they replace, and orders without a change.
 
-"Skip the next three" and "stop after five times" are changes. "Cancel my reminder" is an `Order`.
+"Skip the next three" is a change. "Cancel my reminder" is an `Order`.
 
 All other changes in phrases are in `updates`.
 """
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     Change = Callable[[Schedule, Context], Schedule]
 
-_MOST = 1000
-"""The largest number of occurrences that a phrase may count."""
 _MOST_SKIPPED = 50
 """The largest number of occurrences that may be left out one by one."""
 
@@ -116,7 +114,7 @@ def find_open_time(
 def find_change(parser: Parser) -> Change | None:
     """Return the change that a phrase asks for. None if the phrase is not a change."""
     c = parser.cursor
-    for rule in (_parse_skip_next, _parse_skip_stretch, _parse_stop_after, parse_shift):
+    for rule in (_parse_skip_next, _parse_skip_stretch, parse_shift):
         c.at = 0
         c.skip("polite")
         change = rule(c)
@@ -156,16 +154,6 @@ def _parse_skip_stretch(c: Cursor) -> Change | None:
     return lambda current, context: take_apart(current, context).leave_out(context, stretch)
 
 
-def _parse_stop_after(c: Cursor) -> Change | None:
-    """Parse ``stop after 5 times``, ``stop after 5``."""
-    count = parse_number(c) if c.take("stop-after") is not None else None
-    c.take("more")
-    if count is None or (c.take("times") is None and not c.ended and not c.sees("polite", "stop")):
-        return None
-    c.take("more", "in-total")
-    return partial(_end_after, count=count)
-
-
 def parse_shift(c: Cursor) -> Change | None:
     """Parse ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
     c.take("by")
@@ -189,17 +177,6 @@ def _skip_next(current: Schedule, context: Context, *, count: int) -> Schedule:
     for at in following:
         left = left.leave_out(at)
     return left
-
-
-def _end_after(current: Schedule, context: Context, *, count: int) -> Schedule:
-    """End after the next occurrences. They are known, so the end is the last of them."""
-    edit = take_apart(current, context)
-    following = edit.current.upcoming(context.now, count) if count <= _MOST else []
-    if not following:
-        raise Refused("too-many")
-    edit.count, edit.until = None, context.to_local(following[-1])
-    context.choices.assume(say("The last time is {until:%Y-%m-%d at %H:%M}.", until=edit.until))
-    return edit.build(context)
 
 
 def _parse_move_next(parser: Parser) -> Change | None:
@@ -372,6 +349,7 @@ def _find_tail(parser: Parser, *kinds: str) -> int:
     """Return the token from which on a phrase has only words of some classes."""
     end = len(parser.tokens)
     for at in reversed(range(end)):
-        if any(kind in kinds and match.end == end for kind, match in parser.matches[at].items()):
+        here = parser.matches[at]
+        if "times" not in here and any(kind in kinds and match.end == end for kind, match in here.items()):
             end = at
     return end

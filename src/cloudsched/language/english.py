@@ -296,7 +296,9 @@ ENGLISH = Language(
         "in": {1: "in|in the month of|during|within the month of"},
         "of": {1: "of|in|in the month of|of the month of"},
         "per": {1: "per|a|an|in a|every|each"},
-        "for": {1: "for"},
+        "for": {
+            1: "for|stop after|end after|finish after|quit after|stop it after|end it after|stops after|ends after"
+        },
         "up": {1: "up to"},
         "from": {1: "from"},
         "between": {1: "between"},
@@ -393,9 +395,6 @@ ENGLISH = Language(
         "instead": {1: "instead|rather|now"},
         "add-more": {1: "also|also on|add|and also|and also on|also at|plus|too|as well|and"},
         "skip": {1: "skip|leave out|drop|cancel|omit|miss"},
-        "stop-after": {
-            1: "stop after|end after|finish after|quit after|stop it after|end it after|stops after|ends after"
-        },
         "more": {1: "more|further"},
         "instead-of": {1: "instead of|rather than|in place of|in lieu of|not"},
         "no-more": {

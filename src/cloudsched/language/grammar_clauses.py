@@ -245,7 +245,7 @@ parse_end = Rule(
         lambda count: End(count=count, before=True) if count > 1 else None,
     ),
     (
-        "[in-total] [for] [up] count=@number times !adverb ![per unit|number|tens] [in-total]",
+        "[in-total] [for] [up] count=@number [more] times !adverb ![per unit|number|tens] [in-total]",
         lambda count: End(count=count) if count else Refused("never"),
     ),
     ("for [the-next] length=@length", End),

@@ -280,7 +280,7 @@ def _is_whole(plan: Plan, current: Schedule) -> bool:
     """Return whether a phrase has a whole schedule, which replaces any other and needs nothing of it."""
     if plan.recurs:
         return all(
-            _is_fine(group) or (group.has_days and bool(group.clocks or group.window or group.grid))
+            group.is_fine or (group.has_days and bool(group.clocks or group.window or group.grid))
             for group in plan.groups
         )
     if current.is_single_time or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
@@ -301,11 +301,6 @@ def _goes_on(current: Schedule, built: Schedule, context: Context) -> bool:
     is_same = len({(rule.frequency, rule.interval, rule.count) for rule in rules}) == 1 and not rules[0].count
     has_rhythm = rules[0].interval > 1 or not rules[-1].hours  # "every day at 10:00" is the same from any day on
     return is_same and has_rhythm and str(current.dtstart) < context.local.isoformat()
-
-
-def _is_fine(group: Group) -> bool:
-    """Return whether a group repeats within a day."""
-    return group.repeat is not None and group.repeat.unit <= Unit.HOUR
 
 
 def _change_once(local: datetime, plan: Plan, read: Sequence[Clause], context: Context, *, adds: bool) -> Schedule:
@@ -344,10 +339,10 @@ def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds
             draft.times = sorted({*draft.times, *named}) if adds else named
     if not group.has_days:
         return
-    if _is_fine(group) and not adds:
+    if group.is_fine and not adds:
         edit.drafts, edit.restarts = build_rules(group, plan, context), True
         return
-    if fine or _is_fine(group):
+    if fine or group.is_fine:
         if adds or group.repeat or group.has_times or len(edit.drafts) > 1:
             raise Refused("no-update")
         only = build_interval_rule(group, Repeat(1, Unit.HOUR))

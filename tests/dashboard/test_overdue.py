@@ -25,12 +25,15 @@ def run_until(hours: float, *, is_paused: bool = False, **fields: Any) -> Iterat
     """Let a task be for so many hours, in which its queue may be paused."""
     with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
         if is_paused:
-            queue = f"{stack.url}/v1/dispatch-queues/cloudsched"
-            assert requests.patch(queue, json={"state": "PAUSED"}, timeout=60).ok
+            pause_queue(stack)
         task = {"id": "t", "owner": "ada", "handler": "report", **fields}
         assert send(f"{stack.url}/v1/tasks", task).ok
         stack.mover.move({"advanceTo": (START + timedelta(hours=hours)).isoformat()})
         yield stack
+
+
+def pause_queue(stack: Stack) -> None:
+    assert requests.patch(f"{stack.url}/v1/dispatch-queues/cloudsched", json={"state": "PAUSED"}, timeout=60).ok
 
 
 def read(stack: Stack, path: str) -> str:
@@ -43,14 +46,23 @@ def explain(url: str) -> list[dict[str, str]]:
 
 
 def test_a_run_that_waits_for_a_worker_is_told_before_it_is_recorded() -> None:
-    """The task's page knows of it, and says once that the task is paused and then waits for nobody."""
+    """The task's page knows of it, and says once that the task is paused and then waits for nobody.
+
+    After its expiration no page says that it waits, though its record is not made while its queue is paused.
+    """
     with run_until(1 / 12, pull=GPU) as stack:
-        page = read(stack, "tasks/t")
-        assert "Nothing has run yet: a run waits for a worker." in page
+        assert "waits for a worker on the queue" in read(stack, "tasks/t")
         assert send(f"{stack.url}/v1/tasks/t/pause").ok
         summary = " ".join(each["sentence"] for each in explain(stack.url))
         assert "waits for a worker on the queue 'gpu' once its task is resumed" in summary
         assert summary.lower().count("paused") == 1
+    with run_until(1 / 12, pull=GPU, expiration=1800) as stack:
+        assert "1 run waits" in read(stack, "")
+        pause_queue(stack)
+        stack.mover.move({"advanceTo": (START + DAY).isoformat()})
+        assert "offeredAt" in get(f"{stack.url}/v1/tasks/t").json()
+        for path in ("", "queues?queue=gpu", "tasks", "tasks/t"):
+            assert not re.search("run waits|waits for a|Waiting in gpu.*report", read(stack, path), re.DOTALL), path
 
 
 def test_what_cannot_start_is_not_next() -> None:

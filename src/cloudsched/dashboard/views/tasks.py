@@ -120,7 +120,7 @@ def _write_note(task: Json) -> str:
         return "runs now"
     if NeedCause.OVERDUE in task.get("needs", ()):
         return "late"
-    return only_if(task.get("offeredAt"), "waits for a worker")
+    return only_if(task.get("offeredAt") and not task.get("expiration"), "waits for a worker")
 
 
 def _write_number(answer: Json, visit: Visit) -> str:

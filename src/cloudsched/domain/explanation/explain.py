@@ -88,7 +88,7 @@ def _explain_wait(evidence: Evidence, run: Run) -> _Found | None:
         sentence = turns.sentence if turns else "It waits for its turn."
         return Reason.WAITING_FOR_LOCK, sentence, run.due_at
     if run.waiting_for is WaitingFor.WORKER:
-        return Reason.WAITING_FOR_WORKER, _explain_offer(evidence, run), run.due_at
+        return _explain_offer(evidence, run)
     if run.suspension is not None and run.suspension_count:
         return _explain_suspension(evidence, run, run.suspension)
     return None
@@ -156,16 +156,21 @@ def _has_no_sweep(evidence: Evidence) -> bool:
     return wake_at is not None and is_late(wake_at, evidence.now) and evidence.sweep_is_late
 
 
-def _explain_offer(evidence: Evidence, run: Run) -> str:
+def _explain_offer(evidence: Evidence, run: Run) -> _Found:
     workers = evidence.workers
     needed = "worker" if workers is None else workers.needed
-    if evidence.task.status is TaskStatus.PAUSED:
-        return f"It waits for a {needed} once its task is resumed."
-    rest = "and none listens" if workers is not None and not workers.listeners else "none has claimed it"
-    since = name_instant(evidence.task, run.due_at)
     expiry = offer_expiry(evidence.task, run)
-    until = f" It can be claimed until {name_instant(evidence.task, expiry)}." if expiry else ""
-    return f"It waits for a {needed}, since {since}; {rest}.{until}"
+    since = name_instant(evidence.task, run.due_at)
+    until = expiry and name_instant(evidence.task, expiry)
+    if evidence.task.status is TaskStatus.PAUSED:
+        sentence = f"It waits for a {needed} once its task is resumed."
+    elif expiry and expiry <= evidence.now:
+        return Reason.DUE, f"No worker took it by {until}. The next dispatch or sweep records it as EXPIRED.", expiry
+    else:
+        rest = "and none listens" if workers is not None and not workers.listeners else "none has claimed it"
+        sentence = f"It waits for a {needed}, since {since}; {rest}."
+        sentence += f" It can be claimed until {until}." if until else ""
+    return Reason.WAITING_FOR_WORKER, sentence, run.due_at
 
 
 def _explain_retry(evidence: Evidence, run: Run) -> str:

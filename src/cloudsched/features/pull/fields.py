@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict
 
 from pydantic import StringConstraints, ValidationError, model_validator
 
-from cloudsched.domain.documents.document import Document, InputModel, WireModel
+from cloudsched.domain.documents.document import Document, InputModel, Instant, WireModel
 from cloudsched.errors import Misconfigured
 from cloudsched.features.table import find_place
 
@@ -85,6 +85,12 @@ class OfferEntry(Document, Offer):
     """True if no user wrote or edited the task or the one at the top of its tree, so that no user may claim it."""
     runs: int = 1
     """The number of the task's runs that wait."""
+    expiries: tuple[Instant, ...] = ()
+    """When those of them expire that may not wait for ever."""
+
+    def count_waiting(self, now: datetime) -> int:
+        """Return how many of its runs a worker may still claim."""
+        return self.runs - sum(at <= now for at in self.expiries)
 
 
 def queue_key(queue: str, skill: str | None = None) -> str:

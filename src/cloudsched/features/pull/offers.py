@@ -43,6 +43,7 @@ def build_offer_entry(task: Task) -> OfferEntry | None:
         is_code_call=task.is_made_by_code,
         is_for_servers=None if begun.is_for_user else True,
         runs=max(1, len(runs)),
+        expiries=tuple(at for each in runs if (at := offer_expiry(task, each))),
     )
 
 

@@ -12,7 +12,6 @@ from cloudsched.domain.responses.count import Count
 from cloudsched.domain.responses.overview_responses import Need, Queue, QueuedTask, QueuedTaskPage
 from cloudsched.engine.storage.pages import make_token, read_token
 from cloudsched.features.pull.fields import queue_keys
-from cloudsched.features.pull.offers import find_claimable_run
 from cloudsched.features.pull.presence import is_listening, list_workers, may_serve
 from cloudsched.features.pull.wiring import PullWiring
 
@@ -48,17 +47,20 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, 
     for key in sorted({*keys, *(queue for queue in listened if queue not in named)}):
         queue, _, skill = key.partition("/")
         first = store.list_offers((key,), owner, limit=_READ)
-        waiting = Count(value=sum(each.runs for each in first))
+        waiting = Count(value=sum(each.count_waiting(now) for each in first))
         if len(first) == _READ:  # of the others it is not known whether more than one run waits
             counted = store.search.count_offers(key, owner, MAX_COUNT).value
             waiting = Count(value=waiting.value + max(0, counted - _READ), at_least=counted > _READ)
+        workers = sum(may_serve(one, queue, skill, owner) for one in present)
+        if not (waiting or workers):
+            continue
         states.append(
             Queue(
                 queue=queue,
                 skill=skill or None,
                 waiting=waiting,
-                first_since=first[0].since if first else None,
-                workers=sum(may_serve(one, queue, skill, owner) for one in present),
+                first_since=next((each.since for each in first if each.count_waiting(now)), None),
+                workers=workers,
             )
         )
     return tuple(states)
@@ -120,10 +122,10 @@ def list_queued_tasks(
             skill=offer.queue_key.partition("/")[2] or None,
             priority=tuple(Priority)[int(offer.rank)],
             offered_at=offer.since,
-            runs=offer.runs,
+            runs=runs,
         )
         for offer in page
-        if (task := tasks.get(offer.task_id)) and find_claimable_run(task, now)
+        if (task := tasks.get(offer.task_id)) and (runs := offer.count_waiting(now))
     )
     return QueuedTaskPage(tasks=shown, next_page_token=token)
 

@@ -87,3 +87,6 @@ def test_what_is_skipped_and_what_is_open_count(sim: Simulation, call: Callable[
     assert found[0] == "SUCCEEDED"
     assert "SKIPPED" in found
     assert len(found) <= MAX_RECENT
+    sim.advance(HOUR)
+    sim.app.cancel(task_id)
+    assert fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"][-1] == "CANCELLED", "its run waited for an answer"

@@ -46,7 +46,7 @@ from cloudsched.domain.transitions.planning import (
     requested_id,
     upcoming_occurrences,
 )
-from cloudsched.domain.transitions.run_records import execution_record
+from cloudsched.domain.transitions.run_records import drop_outcome, execution_record, keep_recent
 from cloudsched.domain.transitions.wakeups import wake_instant
 from cloudsched.errors import InvalidInput, NotAllowed
 
@@ -396,7 +396,11 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled.") -> Commit:
     waiting = tuple(run for run in task.runs if run.lease is None)
     newest = max(waiting, key=lambda run: run.scheduled_for, default=None)
     cancelled = tuple(execution_record(task, run, ExecutionStatus.CANCELLED, now, message=message) for run in waiting)
-    stopped, records = end_plan(task, now, ExecutionStatus.CANCELLED, message)
+    recent = task.recent_outcomes
+    for run in waiting:
+        recent = keep_recent(drop_outcome(task, recent, run), ExecutionStatus.CANCELLED)
+    noted = task.model_copy(update={"recent_outcomes": recent})
+    stopped, records = end_plan(noted, now, ExecutionStatus.CANCELLED, message)
     ended = with_changes(
         drop_unstarted(stopped, *unstarted_runs(task)),
         now,

@@ -190,7 +190,7 @@ def fetch_notes(api: Api, visit: Visit) -> list[Json]:
             and _pauses_many(each["payload"], visit)
             and _count_restorable(api, each["id"], BatchAction.RESUME)["value"]
         ):
-            said = f"has paused {write_count(changed, 'task', 'tasks')}"
+            said = "has paused tasks"
             found.append({**each, "said": said, "by": _find_actor(api, each)})
     return found[:_OFFERED]
 

@@ -256,7 +256,7 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
         sentence = f"{sentence.rstrip('.')}. It began {say_duration(late)} after it was due, "
         sentence += f"{say_instant(question.task, started)}."
         planned = jittered_start(question.task, record.scheduled_for)
-        if question.task.jitter and record.trigger is Trigger.SCHEDULE and planned <= started:
+        if record.scheduled_for + LATE < planned <= started and record.trigger is Trigger.SCHEDULE:
             sentence += f" Its jitter, as it is now, puts it off until {question.say(planned)}."
         for first in record.attempts[:1]:
             if first.lock_waited_since:

@@ -449,8 +449,7 @@ def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
             sentence += f", {(start - since).total_seconds():,.1f} s later by its jitter"
         return Finding(reason=Reason.SCHEDULED, sentence=f"{sentence}.", at=start)
     if len(task.runs) >= MAX_OPEN_RUNS:
-        sentence = f"{MAX_OPEN_RUNS} of its runs are open, as many as may be. The next occurrence, "
-        sentence += f"{say_instant(task, occurrence)}, starts once one of them has ended."
+        sentence = f"{MAX_OPEN_RUNS} of its runs are open, as many as may be. None starts until one of them has ended."
         return Finding(reason=Reason.TOO_MANY_RUNS, sentence=sentence, at=start)
     if evidence.turns is not None and evidence.turns.waiting:
         return Finding(reason=Reason.WAITING_FOR_LOCK, sentence=evidence.turns.sentence, at=start)

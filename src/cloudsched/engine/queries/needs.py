@@ -140,7 +140,7 @@ class NeedFinder:
             sentence=sentence,
             detail=_cut(detail, _LONGEST),
             count=count,
-            since=None if is_wait else at,
+            since=None if cause in {NeedCause.WAITING, NeedCause.PAUSED} else at,
             until=at if is_wait and at != NEVER else None,
             subject=handler,
             path=path,

@@ -162,7 +162,8 @@ class DeliveryMaker:
         payload = {"title": message.title, "body": message.body, "data": _to_ids(task, execution_id)}
         made = self._make(task, execution_id, channel, payload, now, key=about, is_failure=True)
         origin = json.dumps([task.owner, about, channel])
-        return made.model_copy(update={"id": f"d{hashlib.sha256(origin.encode()).hexdigest()[:31]}"})
+        title = f"{channel}: {message.title}"[:500]
+        return made.model_copy(update={"id": f"d{hashlib.sha256(origin.encode()).hexdigest()[:31]}", "title": title})
 
     def make_question(self, task: Task, message: Message, channel: DeliveryChannel, now: datetime) -> Task:
         """Return the delivery that asks a person what their inbox asks. It says nothing else of the task."""

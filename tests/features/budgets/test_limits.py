@@ -11,7 +11,7 @@ from tests.authorities import as_user
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, only_run
 from tests.engine.usage.harness import put_budget, status
 
-from cloudsched import App, Context, Done, Settings, Task, TaskDraft
+from cloudsched import App, Context, Done, Settings, Task, TaskDraft, TaskQuery
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import sum_usage
 from cloudsched.engine.authority import OWN_CODE
@@ -282,6 +282,8 @@ def test_one_message_tells_of_a_budget_whatever_it_pauses(sim: Simulation) -> No
     sim.advance(20 * DAY)
     told = [mail for mail in sim.sent("EMAIL") if mail.title == "Your tasks are paused"]
     assert len(told) == 1
+    sent = sim.app.tasks(TaskQuery(is_delivery=True, owner="ada")).items
+    assert f"EMAIL: {told[0].title}" in {each.title for each in sent}, "not that of a task"
     assert "50,000 tokens" in told[0].body
     assert "1 Feb 2027" in told[0].body
     assert not re.search("All of|lost", told[0].body), "some are paused by hand, and most occurrences are skipped"

@@ -233,8 +233,8 @@ def test_wait_raises_a_timeout_if_the_api_ever_responded(client: Client, flaky: 
     """An outage at the end of the wait does not change the error."""
     task = client.create(**GREET, schedule=DAILY)
     flaky.fails = [lambda: serve_api(flaky.sim.app, flaky.asked[-1])] + [lambda: Response(status=503)] * 50
-    with pytest.raises(TimeoutError):
-        client.wait(task.id, timedelta(seconds=0.05), every=timedelta(seconds=0.02))
+    with pytest.raises(TimeoutError, match=r"within 0\.1 s"):
+        client.wait(task.id, timedelta(seconds=0.1), every=timedelta(seconds=0.02))
 
 
 def test_logs_follow_through_an_outage(

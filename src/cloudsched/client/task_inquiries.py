@@ -13,6 +13,7 @@ from cloudsched.client.flow import ApiRequest, Flow, Listing, Sleep, fetch, give
 from cloudsched.client.task_operations import task_path
 from cloudsched.client.views import ExplanationView, TaskView, reader
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.in_words import say_duration
 from cloudsched.domain.responses.api_responses import Execution, ExecutionLogs, SchedulePreview, TaskHistory
 from cloudsched.domain.responses.overview_responses import ChangeCursor
 from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, Unavailable
@@ -156,7 +157,7 @@ class TaskInquiries:
             if left <= 0 and silence is not None and not is_answered:
                 raise silence
             if left <= 0:
-                raise TimeoutError(f"Task {task_id} has not ended within {timeout}.") from silence
+                raise TimeoutError(f"Task {task_id} has not ended within {say_duration(timeout)}.") from silence
             yield Sleep(min(pause, left))
             pause = min(pause * POLL_GROWTH, every.total_seconds() * MAX_POLL_FACTOR)
 

@@ -137,9 +137,10 @@ def test_a_step_that_exceeds_its_timeout_is_abandoned(app: App) -> None:
     never = threading.Event()
 
     def work(ctx: Context) -> None:
-        ctx.step("slow", never.wait, timeout=timedelta(milliseconds=20), retry=1)
+        ctx.step("slow", never.wait, timeout=timedelta(milliseconds=100), retry=1)
 
     execution = run(app, work)
     never.set()
+    assert "longer than 0.1 s" in str(execution.steps[0].error)
     assert execution.steps[0].status == "TIMED_OUT"
     assert execution.steps[0].attempts == 2

@@ -20,6 +20,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from cloudsched.domain.in_words import say_duration
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.raised_errors import get_traceback
 from cloudsched.domain.transitions.outcome import go_on
@@ -310,7 +311,7 @@ def run_coroutine(
         if not job.has_ended:
             thread.loop.call_soon_threadsafe(job.cancel)
             calls.serve(lambda: job.has_ended, CLEANUP_SECONDS)
-            raise TimeoutError(f"The step took longer than {timeout}.")
+            raise TimeoutError(f"The step took longer than {timeout and say_duration(timeout)}.")
     return job.outcome.unwrap()
 
 
@@ -327,7 +328,7 @@ async def run_in_task(
     if not task.done():
         task.cancel()
         await asyncio.wait({task}, timeout=CLEANUP_SECONDS)
-        raise TimeoutError(f"The step took longer than {timeout}.")
+        raise TimeoutError(f"The step took longer than {timeout and say_duration(timeout)}.")
     return outcome.unwrap()
 
 

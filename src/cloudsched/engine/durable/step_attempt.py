@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.journal import StepKind
+from cloudsched.domain.in_words import say_duration
 from cloudsched.engine.durable.user_calls import UserCall, call_function, call_on_loop, is_async
 from cloudsched.errors import WorkflowError
 
@@ -138,7 +139,7 @@ def _call_plain(function: Callable[[], Any], timeout: timedelta | None) -> Any:
         thread.start()
         thread.join(min(timeout.total_seconds(), threading.TIMEOUT_MAX))
     if not outcomes:
-        raise TimeoutError(f"The step took longer than {timeout}.")
+        raise TimeoutError(f"The step took longer than {say_duration(timeout)}.")
     result, error = outcomes.pop()
     if error is not None:
         try:

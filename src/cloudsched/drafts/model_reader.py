@@ -40,8 +40,8 @@ from cloudsched.drafts.phrases import (
 from cloudsched.drafts.request import Proposal, ask_when, clean
 from cloudsched.drafts.situation import Situation, ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import (
-    Changes,
     ask_change,
+    change,
     change_channels,
     change_payload,
     refuse_field,
@@ -378,7 +378,7 @@ def _find_changes(situation: Situation, answer: Translation, task: Task) -> Prop
     Beside a schedule, which is asked about, only what the answer can say is changed.
     """
     handler = situation.find_handler(task.handler)
-    parts: list[Changes] = []
+    parts = list[Proposal]()
     if answer.channels:
         parts.append(change_channels(task, [*dict.fromkeys(answer.channels)], "set", situation.language))
 
@@ -392,19 +392,18 @@ def _find_changes(situation: Situation, answer: Translation, task: Task) -> Prop
             values[field] = each.value
     if unknown:
         refusals = tuple(refuse_field(task, handler, clean(name)) for name in dict.fromkeys(unknown))
-        parts.append(Changes({}, refusals))
+        parts.append(Proposal(decision=Decision.UPDATE, missing=refusals))
     else:
         parts.append(change_payload(task, handler, values))
 
     if answer.schedule.strip():
         return to_update(task, parts)
     description = clean(answer.description).strip()
-    if description and description != task.description:
-        parts.append(Changes({"description": description}))
+    if description:
+        parts.append(change("description", description))
     title = clean(answer.title).strip()
-    if title and title != task.title and not any(each.fields or each.missing for each in parts):
-        parts.append(Changes({"title": title}))
-    return to_update(task, parts)
+    update = to_update(task, parts)
+    return to_update(task, [change("title", title)]) if title and not (update.changes or update.missing) else update
 
 
 def _join(answer: Translation, *more: Sequence[str]) -> tuple[str, ...]:

@@ -279,7 +279,7 @@ class _Said:
         free = [at for at in range(len(self.tokens)) if at not in small]
         verb = self._find_separable(free)
         if verb is None or verb[0] is not Intent.RENAME:
-            verb = self._find_verb(free, ())
+            verb = self._find_verb(free)
         if verb is None or verb[0] not in {Intent.CHANGE, Intent.RENAME}:
             return
         inner = [at for at in free if at not in verb[1]]
@@ -316,7 +316,7 @@ class _Said:
         words = " ".join([text for text, kinds in said if not (_NOUNS | _TARGET) & kinds] or [text for text, _ in said])
         meant = find_named(tasks, words)
         names = _NOUNS | {"pronoun"}
-        is_general = any(names & kinds for _, kinds in said) and all((names | _TARGET) & kinds for _, kinds in said)
+        is_general = all((names | _TARGET) & kinds for _, kinds in said)
         return meant or (find_meant(tasks, "") if is_general else []), bool(meant and content_words(words))
 
     def _list_runs(self) -> Iterator[tuple[int, int]]:
@@ -326,7 +326,7 @@ class _Said:
         runs = [list(places) for is_name, places in groups if is_name]
         pronouns = [(at, each["pronoun"].end) for at, each in enumerate(self.matches) if "pronoun" in each]
         yield from ((run[0], run[-1] + 1) for run in sorted(runs, key=len, reverse=True))
-        yield from pronouns[:2]
+        yield from pronouns
 
     def _list_plain(self) -> set[int]:
         """Return the tokens that are in no word of a schedule, such as "inclusive" is in "until and inclusive"."""
@@ -415,7 +415,7 @@ class _Said:
         """Return whether a small word before a task ends at a token."""
         kinds = self.matches[at]
         found = [kinds[kind].end for kind in (*_TARGET, "copula", "link", "field") if kind in kinds]
-        return end in found and "weekday" not in kinds
+        return end in found
 
     def list_times(self) -> tuple[str, ...]:
         """Return the runs of words that may be of a schedule."""
@@ -437,7 +437,7 @@ class _Said:
         copulas = [at for at in named if "copula" in self.matches[at]]  # "soll … sein"
         sent = [(at, self.matches[at]["send"].end) for at in free if self._sends and "send" in self.matches[at]]
         verb = (Intent.CHANGE, set(range(*sent[0]))) if sent else self._find_separable(sorted([*free, *copulas]))
-        verb = verb or self._find_verb(free, [at for at in free if at < min(named, default=0)][-1:])
+        verb = verb or self._find_verb(free)
         intent = Intent.CHANGE if self.is_owned or {"once", "lasting"} & kinds else None
         if verb is not None:
             intent = verb[0]
@@ -467,18 +467,17 @@ class _Said:
                 found.add(kind)
         return used, found
 
-    def _find_verb(self, free: Sequence[int], before: Sequence[int]) -> tuple[Intent, set[int]] | None:
-        """Return the verb at the head or the end of a text, or "no" before the name of a task."""
-        for at in (*free[:1], *free[-3:], *before):
+    def _find_verb(self, free: Sequence[int]) -> tuple[Intent, set[int]] | None:
+        """Return the verb at the head or the end of a text."""
+        for at in (*free[:1], *free[-3:]):
             match = self.matches[at].get("verb")
-            is_no = match is not None and at in before and match.value == Intent.SKIP
-            if match is not None and (at == free[0] or match.end == free[-1] + 1 or is_no):
+            if match is not None and (at == free[0] or match.end == free[-1] + 1):
                 return Intent(match.value), set(range(at, match.end))
         return None
 
     def _find_separable(self, free: Sequence[int]) -> tuple[Intent, set[int]] | None:
         """Return the verb of two parts, such as "put … on hold" and "sag … ab", the longest first."""
-        found = list[tuple[int, Intent, set[int]]]()
+        found: list[tuple[int, Intent, set[int]]] = [(0, Intent.CHANGE, set())]
         words = [self.tokens[at].text for at in free]
         for value, texts in self.language.requests["separable"].items():
             for first, *last in (each.replace(" …", "").split() for each in texts.split("|")):
@@ -487,8 +486,8 @@ class _Said:
                 shifts = value in {Intent.POSTPONE, Intent.ADVANCE}  # "push it back an hour"
                 if end and (end + size == len(words) or shifts or size > 1):
                     found.append((size, Intent(value), {free[begin], *free[end : end + size]}))
-        best = max(found, key=lambda each: each[0], default=None)
-        return None if best is None else best[1:]
+        size, intent, used = max(found, key=lambda each: each[0])
+        return (intent, used) if size else None
 
 
 def _unquote(text: str) -> str:

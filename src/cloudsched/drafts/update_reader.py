@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.deliveries import say_channel, take_delivery
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.responses.api_responses import DraftOperation
     from cloudsched.drafts.situation import Lead
@@ -51,31 +51,28 @@ _NEEDED: Final = {"pause": TaskStatus.ACTIVE, "trigger": TaskStatus.ACTIVE, "res
 """The status of the tasks that an operation can change, where it depends on that."""
 
 
-class Changes(NamedTuple):
-    """The fields of a merge patch, and their problems."""
-
-    fields: dict[str, Any]
-    missing: tuple[MissingField, ...] = ()
-    assumptions: tuple[str, ...] = ()
+def change(name: str, value: object, missing: tuple[MissingField, ...] = ()) -> Proposal:
+    """Return the change of one field of a task, by its name in a merge patch."""
+    return Proposal(decision=Decision.UPDATE, changes={name: value}, missing=missing)
 
 
-def change_field(task: Task, handler: Handler | None, name: str, value: str) -> Changes | None:
+def _refuse(field: str, reason: str) -> Proposal:
+    return Proposal(decision=Decision.UPDATE, missing=(MissingField(field=field, code="invalid", reason=reason),))
+
+
+def change_field(task: Task, handler: Handler | None, name: str, value: str) -> Proposal | None:
     """Return the change of one field, by the name that people use. None if the task has none of that name."""
     known = _name_field(name)
     if known in {"title", "description", "purpose"}:
-        return Changes({} if getattr(task, known) == value else {known: value})
+        return change(known, value)
     if known == "category":
         category = find_category(value)
-        if category is Category.OTHERS:
-            reason = f"{value!r} is none of {', '.join(each.value for each in Category)}."
-            return Changes({}, (MissingField(field="category", code="invalid", reason=reason),))
-        return Changes({} if task.category == category else {"category": category.value})
+        reason = f"{value!r} is none of {', '.join(each.value for each in Category)}."
+        return change(known, category.value) if category is not Category.OTHERS else _refuse(known, reason)
     if known == "delivery":
         channels = take_delivery(f"per {value}").channels
-        if channels:
-            return change_channels(task, channels, "set")
         reason = f"{value!r} is no way of delivery. Say e-mail, push, inbox or webhook."
-        return Changes({}, (MissingField(field="deliveryChannels", code="invalid", reason=reason),))
+        return change_channels(task, channels, "set") if channels else _refuse("deliveryChannels", reason)
     own = None if handler is None else find_field(handler, name)
     return None if own is None else change_payload(task, handler, {own: value})
 
@@ -91,35 +88,33 @@ def _name_field(called: str) -> str | None:
     return next((_FIELDS[value] for value, names in rows if known in names.split("|")), None)
 
 
-def change_channels(task: Task, channels: Iterable[DeliveryChannel], how: str, language: str = "en") -> Changes:
+def change_channels(task: Task, named: Iterable[DeliveryChannel], how: str, language: str = "en") -> Proposal:
     """Return the change of the ways of delivery: the given ones are set, added or dropped."""
-    before, named = task.delivery_channels, tuple(channels)
-    after = {
-        "set": named,
-        "add": (*before, *(each for each in named if each not in before)),
-        "drop": tuple(each for each in before if each not in named),
-    }[how]
-    if set(after) == set(before):
-        return Changes({})
-    nowhere = () if after else (tell(language, "Its results are no longer sent anywhere; they stay in its history."),)
-    return Changes({"deliveryChannels": [each.value for each in after]}, assumptions=nowhere)
+    before = task.delivery_channels
+    kept = {"set": (), "add": before, "drop": tuple(each for each in before if each not in named)}[how]
+    after = kept if how == "drop" else tuple(dict.fromkeys((*kept, *named)))
+    changed = change("deliveryChannels", [each.value for each in (before if set(after) == set(before) else after)])
+    note = tell(language, "Its results are no longer sent anywhere; they stay in its history.")
+    return changed if after or not before else replace(changed, assumptions=(note,))
 
 
-def change_payload(task: Task, handler: Handler | None, fields: Mapping[str, Any]) -> Changes:
+def change_payload(task: Task, handler: Handler | None, fields: Mapping[str, Any]) -> Proposal:
     """Return the change of some fields of the payload. It has the whole payload, since an edit replaces it."""
     if handler is None or not fields:
-        return Changes({})
+        return to_update(task, ())
     filled = check_fields(handler, {**task.payload, **fields}, fields)
-    return Changes({} if filled.payload == task.payload else {"payload": filled.payload}, filled.missing)
+    return change("payload", filled.payload, filled.missing)
 
 
-def to_update(task: Task, parts: Iterable[Changes]) -> Proposal:
-    """Return the proposal of an update that has all these changes."""
-    every = list(parts)
+def to_update(task: Task, parts: Iterable[Proposal]) -> Proposal:
+    """Return the proposal of an update that has all these changes of a task."""
+    every, before = list(parts), task.to_wire()
     return Proposal(
-        decision=Decision.UPDATE,
+        decision=max((part.decision for part in every), key=Decision.REFUSAL.__eq__, default=Decision.UPDATE),
         task=task,
-        changes={name: value for part in every for name, value in part.fields.items()},
+        schedule=next((part.schedule for part in reversed(every) if part.schedule is not None), None),
+        changes={name: value for part in every for name, value in part.changes.items() if before.get(name) != value},
+        questions=tuple(each for part in every for each in part.questions),
         missing=tuple(each for part in every for each in part.missing),
         assumptions=tuple(each for part in every for each in part.assumptions),
     )
@@ -154,30 +149,17 @@ def _read_both(situation: Situation, text: str) -> Proposal | None:
     first = read_update(situation, parts[0])
     if first is None or first.task is None:
         return first
-    task, changed = first.task, first.changes
-    changed_task = {
-        "schedule": first.schedule or task.schedule,
-        "payload": changed.get("payload", task.payload),
-        "delivery_channels": tuple(map(DeliveryChannel, changed.get("deliveryChannels", task.delivery_channels))),
-    }
-    task = task.model_copy(update=changed_task)
+    task = first.task.model_copy(update={"schedule": first.schedule or first.task.schedule})
+    if first.decision is Decision.UPDATE:
+        task = task.model_validate({**task.to_wire(), **first.changes})
     second = _read_one(replace(situation, load_tasks=lambda: [task]), parts[1])
     if second is None or second.task is None:
         return None
-    decisions = {first.decision, second.decision}
-    if Decision.OPERATION in decisions or first.questions or second.questions:
+    if Decision.OPERATION in {first.decision, second.decision} or first.questions or second.questions:
         reason = tell(situation.language, "It asks for several things. Say one, then the other.")
         missing = MissingField(field="text", code="several", reason=reason)
         return Proposal(decision=Decision.REFUSAL, missing=(missing,))
-    return replace(
-        second,
-        task=first.task,
-        decision=Decision.REFUSAL if Decision.REFUSAL in decisions else Decision.UPDATE,
-        schedule=second.schedule or first.schedule,
-        changes={**first.changes, **second.changes},
-        assumptions=(*first.assumptions, *second.assumptions),
-        missing=(*first.missing, *second.missing),
-    )
+    return to_update(first.task, (first, second))
 
 
 def _read_one(situation: Situation, text: str) -> Proposal | None:
@@ -384,9 +366,9 @@ def _apply_filled(
     situation: Situation, task: Task, request: TaskRequest, lead: Lead, filled: Filled, said: str
 ) -> Proposal | None:
     """Return the change of a task. `said` has the words of the changes besides the schedule."""
-    handler, reading = situation.find_handler(task.handler), None
+    handler = situation.find_handler(task.handler)
     words = f"{request.words}{filled.rest[request.end :]}"
-    parts = list[Changes]()
+    parts = list[Proposal]()
     if request.field:
         if (changed := change_field(task, handler, request.field, request.value)) is not None:
             parts.append(changed)
@@ -403,17 +385,20 @@ def _apply_filled(
         lead = lead if words else ()
     if words or lead:
         reading = situation.read(words, task.schedule, request.language, lead)
-        codes = {problem.code for problem in reading.problems}
-        if reading.kind == "refusal" and codes <= {"no-update", *UNREAD}:
+        if reading.kind == "refusal" and {each.code for each in reading.problems} <= {"no-update", *UNREAD}:
             return None
-    update = to_update(task, parts)
-    if reading is None:
-        return update if parts else None
+        parts.insert(0, read_change(task, reading, said))
+    return to_update(task, parts) if parts else None
+
+
+def read_change(task: Task, reading: Reading, said: str) -> Proposal:
+    """Return the change of a schedule that was read. `said` has the words of the changes besides it."""
     if reading.kind == "refusal":
-        return replace(update, decision=Decision.REFUSAL, missing=(*to_missing_fields(reading), *update.missing))
+        return Proposal(decision=Decision.REFUSAL, missing=to_missing_fields(reading))
     asked = (ask_change(task, reading, said),) if reading.kind == "question" else ()
-    assumptions = (*reading.assumptions, *update.assumptions)
-    return replace(update, schedule=reading.schedule, questions=asked, assumptions=assumptions)
+    return Proposal(
+        decision=Decision.UPDATE, schedule=reading.schedule, questions=asked, assumptions=reading.assumptions
+    )
 
 
 def ask_change(task: Task, reading: Reading, said: str) -> DraftQuestion:

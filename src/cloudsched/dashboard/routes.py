@@ -31,7 +31,7 @@ DONE: Final = {
     **{verb.word: verb.traits.done for verb in Verb},
     RESUMED_IN_VAIN: "Resumed, but its budget or limit is used up, so it will be paused again.",
     "read": "Marked as read.",
-    "resent": "Being sent again. Each row says what became of it.",
+    "resent": "Being sent again.",
     "create": "Created.",
     "same": "Nothing was changed.",
     "taken-back": "Taken back.",

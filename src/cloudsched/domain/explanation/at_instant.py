@@ -329,7 +329,7 @@ def _explain_pending(question: _Question) -> Iterator[Finding]:
     for due in task.backlog:
         if due.next_at < day.end and due.until >= day.start:
             first = question.say(latest(due.next_at, task.next_execution_time))
-            sentence = f"Of what came due from {first} on, before a pause, {say_caught_up(task)}."
+            sentence = f"Of what came due from {first} on, {say_caught_up(task)}."
             yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
 
 

@@ -427,7 +427,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
 
     for due in task.backlog:
         began = name_instant(task, latest(due.next_at, occurrence))
-        sentence = f"Of the occurrences from before a pause, from {began} on, {say_caught_up(task)}."
+        sentence = f"Of what came due from {began} on, {say_caught_up(task)}."
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
     if task.backfill is not None:
         until = name_instant(task, task.backfill.until)
@@ -441,6 +441,9 @@ def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
     start = jittered_start(task, occurrence)
     if waits_for_open_run(task):
         return Finding(reason=Reason.OVERLAP, sentence=_say_overlap(evidence, occurrence), at=occurrence)
+    if len(task.runs) >= MAX_OPEN_RUNS:
+        sentence = f"{MAX_OPEN_RUNS} of its runs are open, as many as may be. None starts until one of them has ended."
+        return Finding(reason=Reason.TOO_MANY_RUNS, sentence=sentence, at=start)
     if start > evidence.now:
         since = task.zone_change.due_since(occurrence) if task.zone_change else occurrence
         verb = "would run" if any(each.reason in BLOCKING for each in evidence.conditions) else "runs"
@@ -448,9 +451,6 @@ def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
         if start != since:
             sentence += f", {(start - since).total_seconds():,.1f} s later by its jitter"
         return Finding(reason=Reason.SCHEDULED, sentence=f"{sentence}.", at=start)
-    if len(task.runs) >= MAX_OPEN_RUNS:
-        sentence = f"{MAX_OPEN_RUNS} of its runs are open, as many as may be. None starts until one of them has ended."
-        return Finding(reason=Reason.TOO_MANY_RUNS, sentence=sentence, at=start)
     if evidence.turns is not None and evidence.turns.waiting:
         return Finding(reason=Reason.WAITING_FOR_LOCK, sentence=evidence.turns.sentence, at=start)
     sentence = say_due(evidence, start)

@@ -311,7 +311,7 @@ def test_regularly_is_not_daily(phrase: str, locale: str) -> None:
         ("in June at 10", "every Friday in June at 10:00"),
         ("only until June", "every Friday at 17:00, until 2027-05-31"),
         ("same time on Mondays", "every Monday at 17:00"),
-        ("drop the evening one", "it does not run at this time"),
+        ("drop the evening one", "say what to change"),
     ],
 )
 def test_a_change_drops_nothing_that_it_says(phrase: str, meaning: str) -> None:

@@ -236,18 +236,13 @@ def _parse_exchange(parser: Parser) -> Change | None:
         own = {day for draft in edit.drafts for nth, day in draft.weekdays if not nth}
         if named == own:
             return change_schedule(current, context, new)
-        added = {pick for days in new_group.days for pick in days.picks}
-        if not named < own or not added:
+        if not named < own or not new_group.days:
             raise Refused("no-update", hint="it runs on other days than these; say on which it should run")
         if _is_one(old_group, context):
             return move_one(current, context, old_group, new_group)
-        if new_group.has_times:
-            raise Refused("no-update", hint="describe the whole schedule again")
         for draft in edit.drafts:
-            rest = {day for day in draft.weekdays if day[1] not in named}
-            if len(rest) < len(draft.weekdays):
-                draft.weekdays = sorted(rest | added)
-        return edit.build(context)
+            draft.weekdays = [day for day in draft.weekdays if day[1] not in named]
+        return edit.apply(build_plan(new), context, adds=True)
 
     return exchange
 
@@ -291,12 +286,9 @@ def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], cont
     A bare hour is as near as possible to the time that it replaces, if that was not said on the 24-hour clock.
     """
     own = {time for draft in edit.drafts for time in draft.times}
-    gone: list[TimeOfDay] = []
-    for clock in old:
-        found = [time for time in _list_times(clock) if time in own]
-        if not found:
-            raise Refused("no-update", clock.span, "it does not run at this time; say at which it should run")
-        gone.append(found[0])
+    gone = [found[0] for clock in old if (found := [time for time in _list_times(clock) if time in own])]
+    if len(gone) < len(old):
+        raise Refused("no-update", old[0].span, "it does not run at this time; say at which it should run")
     base = 60 * gone[0].hour + gone[0].minute
     is_near = all(clock.hour <= NOON for clock in old)
     added = [
@@ -331,8 +323,6 @@ def _parse_edit(parser: Parser) -> Change | None:
         read = parser.parse_between(c.at, end, bare=is_made or kind == "only" or "instead" in tail)
         if read is None and is_made and c.take("to", "onto") is not None:
             read = parser.parse_between(c.at, end, bare=True)
-        if read is None and kind in {"no-more", "skip"}:
-            read = parser.parse_between(c.at, _find_tail(parser, "one", "polite", "stop"))  # "the evening one"
         if read is None:
             continue
         if kind in {"no-more", "skip"}:

@@ -32,7 +32,7 @@ from cloudsched.language.nodes import (
     Unit,
     Within,
 )
-from cloudsched.language.phrase_context import HOURS_OF_PART, Context, TimeOfDay
+from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules, find_times
 from cloudsched.language.result import Refused
 from cloudsched.language.rules import Draft, build_interval_rule, merge
@@ -88,6 +88,13 @@ class Edit:
         built = Builder(plan, context, self.drafts, bounds).build(self.exdates, move)
         days = {} if any(group.days for group in plan.groups) else {"business_day": self.current.business_day}
         return _keep_policies(built, self.current, plan, context, **days, rdates=self.current.rdates)
+
+    def apply(self, plan: Plan, context: Context, *, adds: bool) -> Schedule:
+        """Build the schedule with what a plan of one group names, or adds."""
+        if plan.exceptions:
+            self.exdates += apply_exceptions(self.drafts, plan.exceptions, context, context.today)
+        _apply_group(self, plan.groups[0], plan, context, adds=adds)
+        return self.build(context, plan)
 
     def leave_out(self, context: Context, *points: Point | Stretch | Within) -> Schedule:
         """Build the schedule without some days."""
@@ -174,14 +181,9 @@ def remove(current: Schedule, context: Context, read: Sequence[Clause], *, singl
     ):
         return edit.leave_out(context, Stretch(first, last))
     part = None if group.part is None or group.part.today else group.part.part
-    if (group.clocks or part is not None) and not group.days and not group.relatives:
-        own = {time for draft in edit.drafts for time in draft.times}
-        gone = own.intersection(context.resolve_times(group.clocks, part))
-        if part is not None and not group.clocks:
-            gone = {time for time in own if time.hour in HOURS_OF_PART[part]}
-        if not gone:
-            if not group.clocks:
-                raise Refused("no-update", hint="it does not run at this time; say at which it should run")
+    if group.clocks and not group.days and not group.relatives:
+        gone = context.resolve_times(group.clocks, part)
+        if not any(time in gone for draft in edit.drafts for time in draft.times):
             context.choices.assume("The schedule does not run then, so nothing changes.")
         for draft in edit.drafts:
             draft.times = [time for time in draft.times if time not in gone]
@@ -270,10 +272,7 @@ def change_schedule(
         raise Refused("too-vague", group.relatives[0].span, "say at what time it should run once")
     if group.relatives or plan.year or (plan.marks - {"skip-back", "skip-forward", "skip-omit", FOLLOWING}):
         raise Refused("no-update", group.relatives[0].span if group.relatives else None)
-    if plan.exceptions:
-        edit.exdates += apply_exceptions(edit.drafts, plan.exceptions, context, context.today)
-    _apply_group(edit, group, plan, context, adds=adds)
-    return edit.build(context, plan)
+    return edit.apply(plan, context, adds=adds)
 
 
 def _is_whole(plan: Plan, current: Schedule) -> bool:

@@ -77,6 +77,8 @@ CHANGES = [
     (PILLS, "die Tabletten bitte erst um 9 Uhr", "06-10 09:00, 06-11 09:00"),
     (PILLS, "verschiebe die Tabletten von heute auf 12 Uhr", "06-10 12:00, 06-11 08:30"),
     (REPORT, "set the time of my weekly report to 15:00", "06-11 15:00, 06-18 15:00"),
+    (("Write the report", REPORT[1]), "set the time of my weekly report to 15:00", "06-11 15:00, 06-18 15:00"),
+    (YOGA, "delete yoga just this once", "06-16 18:00, 06-21 18:00"),
     (REPORT, "move my report to Monday", "06-14 16:00, 06-21 16:00"),
     (DRINKS, "friday drinks half an hour later", "06-11 18:00, 06-18 18:00"),
     (YOGA, "verzet yoga naar 19 uur", "06-14 19:00, 06-16 19:00"),

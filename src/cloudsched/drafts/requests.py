@@ -15,7 +15,7 @@ from cloudsched.drafts.deliveries import list_languages, read_requests
 from cloudsched.drafts.phrases import content_words
 from cloudsched.drafts.situation import Lead, find_meant, find_named, list_words
 from cloudsched.language.languages import LANGUAGES
-from cloudsched.language.lexicon import HARMLESS, Cursor, Token, classify, is_plain, tokenise
+from cloudsched.language.lexicon import HARMLESS, PLAIN, Cursor, Token, classify, tokenise
 from cloudsched.language.reader import MAX_LENGTH
 
 if TYPE_CHECKING:
@@ -261,11 +261,12 @@ class _Said:
 
     def find(self, tasks: Sequence[Task]) -> Iterator[TaskRequest]:
         """Yield the requests about one of some tasks. A whole title comes first."""
-        titled = [(span, task) for task in tasks if (span := self.find_title(task)) is not None]
-        spans = sorted({span for span, _ in titled}, key=lambda span: span[0] - span[1])
-        for span in spans:
-            own = [task for each, task in titled if each == span]
-            yield from self._find_about(span, find_meant(own, "") or own, is_named=True)
+        titled: dict[tuple[int, int], list[Task]] = {}
+        for task in tasks:
+            if (span := self.find_title(task)) is not None:
+                titled.setdefault(span, []).append(task)
+        for span in sorted(titled, key=lambda span: span[0] - span[1]):
+            yield from self._find_about(span, find_meant(titled[span], "") or titled[span], is_named=True)
 
         for span in self._list_runs():
             yield from self._find_about(span, *self._find_tasks(*span, tasks))
@@ -332,9 +333,9 @@ class _Said:
         """Return the tokens that are in no word of a schedule, such as "inclusive" is in "until and inclusive"."""
         plain = set(range(len(self.tokens)))
         for at, kinds in enumerate(self.matches):
-            own = {kind: match for kind, match in kinds.items() if kind not in self.language.requests}
-            if not is_plain(own):
-                plain -= set(range(at, max(match.end for kind, match in own.items() if not is_plain({kind: match}))))
+            for kind, match in kinds.items():
+                if kind not in self.language.requests and kind not in PLAIN:
+                    plain -= set(range(at, match.end))
         return plain
 
     def _find_about(self, span: tuple[int, int], tasks: Sequence[Task], is_named: bool) -> Iterator[TaskRequest]:  # noqa: FBT001

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 DEFAULT_TIME = time(9)
 """The time of day of words that name a day and no time, unless a setting says otherwise."""
-_MOST_OF_A_YEAR: Final = timedelta(days=300)
 _FAR: Final = timedelta(days=150)
 """A move that is longer than this was meant so only if its words say the year."""
 _DATE_LENGTH: Final = len("2027-01-01")
@@ -160,17 +159,18 @@ def read_new_time(text: str, occurrence: datetime, *, now: datetime, timezone: s
     """
     if is_notation(text) and len(text) > _DATE_LENGTH:  # a date alone has no time of its own
         return read_until(text, now=now, timezone=timezone, field="to")
-    found = _read_beside(text, occurrence, now, timezone)
-    zone = load_tzinfo(timezone)
-    if found - occurrence < _FAR or str(found.astimezone(zone).year) in text:
-        return found
-
-    # A time or a day that has just passed comes again in a year, which is not what the words mean.
-    found = min(found, _read_beside(text, occurrence, min(now, occurrence) - timedelta(days=7), timezone))
-    if found - occurrence < _FAR:
-        return found
-    local = found.astimezone(zone)
-    raise InvalidInput("to", f"can mean {local:%Y-%m-%d at %H:%M}", f"If so, give {local:%Y-%m-%dT%H:%M}.")
+    zone, found = load_tzinfo(timezone), _read_beside(text, occurrence, now, timezone)
+    if found is None or (found - occurrence >= _FAR and str(found.astimezone(zone).year) not in text):
+        # A time or a day that has just passed comes again in a year, which is not what the words mean.
+        earlier = _read_beside(text, occurrence, min(now, occurrence) - timedelta(days=7), timezone)
+        found = min((each for each in (found, earlier) if each is not None), default=None)
+        if found is not None and found - occurrence >= _FAR:
+            local = found.astimezone(zone)
+            raise InvalidInput("to", f"can mean {local:%Y-%m-%d at %H:%M}", f"If so, give {local:%Y-%m-%dT%H:%M}.")
+    if found is None or found == occurrence:
+        hint = "Give its new time, day or both: 17:00, tomorrow, Friday at 10:00, an hour later."
+        raise InvalidInput("to", f"{text[:MAX_SHOWN]!r} is not understood", hint)
+    return found
 
 
 _BY: Final = (("by", 1),)
@@ -178,11 +178,11 @@ _BY: Final = (("by", 1),)
 _MOVE_ONE: Final = (("relocate", 1), ("one", 1), ("twice", 1), ("onto", 1))
 
 
-def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) -> datetime:
+def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) -> datetime | None:
     local = occurrence.astimezone(load_tzinfo(timezone)).replace(tzinfo=None)
     alone = Schedule(rrule="FREQ=YEARLY", dtstart=local.isoformat(), timezone=timezone)  # of which it is the next
     once = Schedule(at=occurrence, timezone=timezone)
-    for lead, current in ((_BY, once), (_MOVE_ONE, alone), ((), alone)):
+    for lead, current in ((_BY, once), (_MOVE_ONE, alone), ((), once)):
         try:
             moved = read_schedule(text, now=now, timezone=timezone, current=current, has_title=True, lead=lead).schedule
         except AmbiguousSchedule as error:
@@ -195,13 +195,10 @@ def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) 
             continue
         if moved.rules and moved.rdates:
             moved = Schedule(dtstart=moved.rdates[0], timezone=timezone)
-        if moved.at is not None:
-            return moved.at
-        found = moved.anchor(now).upcoming(now, 2)
-        if found and found[0] != occurrence and (len(found) == 1 or found[1] - found[0] > _MOST_OF_A_YEAR):
-            return found[0]
-    hint = "Give its new time, day or both: 17:00, tomorrow, Friday at 10:00, an hour later."
-    raise InvalidInput("to", f"{text[:MAX_SHOWN]!r} is not understood", hint)
+        found = moved.anchor(now).first() if moved.is_single_time else None
+        if found is not None:
+            return found
+    return None
 
 
 _MOST_CUT: Final = 3

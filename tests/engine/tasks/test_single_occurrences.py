@@ -135,6 +135,7 @@ def test_a_later_one_is_named_by_its_instant(sim: Simulation) -> None:
         ("next", START - HOUR, "to"),
         ("next", datetime(2027, 1, 1, 9), "to"),  # noqa: DTZ001 - the same
         ("next", "every day", "to"),
+        ("next", "only until Easter", "to"),  # it moves nothing
     ],
 )
 def test_a_refusal_names_its_argument_and_changes_nothing(

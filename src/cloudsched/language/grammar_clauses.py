@@ -11,8 +11,8 @@ from cloudsched.language.grammar_days import SETS, parse_dates, parse_days
 from cloudsched.language.grammar_numbers import (
     MONTHS,
     WEEKDAYS,
+    List,
     list_around,
-    list_of,
 )
 from cloudsched.language.lexicon import CLOCK, NUMBER
 from cloudsched.language.nodes import (
@@ -430,9 +430,9 @@ RULES.update(
     is_genitive=lambda c: (c.token is not None and c.token.text.endswith("s")) or None,
     country=_take_country,
     quote=lambda c: c.tokens[c.at - 1].text if c.take("quote") else None,
-    countries=list_of("country", "and or comma", "in article"),
-    ids=list_of("quote", "and comma"),
-    exceptions=list_of("left_out", "comma and or", "except", is_joined=True),
-    occurrences=list_of("occurrence", "comma and", "added"),
-    any_weekdays=list_of("weekday", "comma or", "article"),
+    countries=List("country", "and or comma", "in article"),
+    ids=List("quote", "and comma"),
+    exceptions=List("left_out", "comma and or", "except", is_joined=True),
+    occurrences=List("occurrence", "comma and", "added"),
+    any_weekdays=List("weekday", "comma or", "article"),
 )

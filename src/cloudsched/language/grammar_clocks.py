@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_numbers import list_of
+from cloudsched.language.grammar_numbers import List
 from cloudsched.language.lexicon import NUMBER
 from cloudsched.language.nodes import NOWHERE, Clause, Clock, Grid, Part, Repeat, Times, Unit, Window
 from cloudsched.language.result import Refused
@@ -54,12 +54,12 @@ Rule(
 Rule(
     "hour_number",
     ("clock=@spelled", lambda clock: clock),
-    ("&@is_long token=@token number", _split),  # 930, 1700
+    ("&number &@is_long token=@token number", _split),  # 930, 1700
     ("&number|tens !@is_long token=@token hour=@number", lambda token, hour: Clock(hour, exact=token.text[0] == "0")),
 )
 Rule(
     "minutes_said",  # those of "8 Uhr 15", but not the number of "8 Uhr 2 Tabletten"
-    ("minute=@two_digits !unit|month|oclock|times", lambda minute: minute if minute < 60 else None),
+    ("&number minute=@two_digits !unit|month|oclock|times", lambda minute: minute if minute < 60 else None),
     (
         "&number|tens !@is_digits minute=@number !unit|month|oclock|times",
         lambda minute: minute if 10 <= minute < 60 else None,
@@ -77,9 +77,9 @@ Rule(
     "timed",
     ("clock=@written [oclock]", lambda clock: clock),
     ("&pair|number text=@decimal language=@language oclock", _make_clock),  # 8.15 Uhr, 8,15 Uhr
-    ("&@is_long clock=@hour_number hours-said", lambda clock: replace(clock, exact=True)),
+    ("&number &@is_long clock=@hour_number hours-said", lambda clock: replace(clock, exact=True)),
     ("clock=@hour_number &@is_glued hour-mark", lambda clock: replace(clock, exact=True, oclock=True)),
-    ("language=@language clock=@hour_number oclock [&@clock24 minute=@minutes_said]", _add_oclock),
+    ("clock=@hour_number oclock language=@language [&@clock24 minute=@minutes_said]", _add_oclock),
 )
 _TIMED = "clock=@timed|@pair_clock|@hour_number "
 
@@ -111,15 +111,11 @@ Rule(
     "marked_hour",
     ("clock=@halved|@timed", lambda clock: clock),
     ("clock=@spelled !unit|times", lambda clock: clock),
-    ("&@is_military clock=@hour_number !unit|times", lambda clock: clock),
+    ("&number &@is_military clock=@hour_number !unit|times", lambda clock: clock),
     ("clock=@hour_number !unit|times &tonight|relday", lambda clock: clock),
     ("clock=@hour_number &[next part]", lambda clock: clock),
 )
-Rule(
-    "plain_hour",
-    ("!@is_three clock=@hour_number !unit|times", lambda clock: clock),
-    ("clock=@hour_number &in", lambda clock: clock),
-)
+Rule("plain_hour", ("!@is_three clock=@hour_number !unit|times", lambda clock: clock))
 Rule(
     "last_hour",  # it must not begin another clause, as in "9 times"
     ("clock=@plain_hour " + _COUNTS_NOTHING, lambda clock: clock if clock.hour <= 24 or clock.exact else None),
@@ -187,10 +183,6 @@ Rule(
 )
 
 
-def _is_bare(one: Clock) -> bool:
-    return one.half is None and not one.exact and one.part is None and not one.minute
-
-
 Rule(
     "adjacent",  # a time that stands right behind another: 8am 2pm and 8pm
     ("&clock !@is_behind_number clock=@clock !to|dash|until", lambda clock: clock),
@@ -218,7 +210,7 @@ Rule(
     ("&number|tens|pair|clock &@is_bare", lambda: True),
 )
 Rule("to_hour", ("until !@year [at]", lambda: True), ("!until to|dash [at]", lambda: True))
-_SPAN = "[ &spoken=@spoken ] first=@bare_clock @to_hour last=@last_clock"
+_SPOKEN_TOO = "[ &spoken=@spoken ] "
 
 
 def _list_times(first: Clock, more: tuple[Clock, ...] | None) -> Times:
@@ -228,11 +220,10 @@ def _list_times(first: Clock, more: tuple[Clock, ...] | None) -> Times:
 parse_times = Rule(
     "times",  # at 9:00, 12 and 17:30, 3pm, 9am to 5pm
     ("[at] &number &@is_late clock=@spoken", lambda clock: Times((clock,))),
-    ("@said_at " + _SPAN, Window),
-    (
-        _SPAN,
-        lambda first, last, spoken: None if _is_bare(first) and _is_bare(last) else Window(first, last, spoken),
-    ),
+    ("@said_at " + _SPOKEN_TOO + "first=@bare_clock @to_hour last=@last_clock", Window),
+    (_SPOKEN_TOO + "first=@bare_clock @to_hour !clock last=@clock", Window),
+    (_SPOKEN_TOO + "&@is_digits first=@bare_clock @to_hour last=@clock", Window),  # no "mine to 11:00" with a typo
+    (_SPOKEN_TOO + "first=@clock @to_hour last=@last_clock", Window),
     ("@said_at first=@bare_clock [more=@more_bare]", _list_times),
     ("first=@clock [more=@more_clocks]", _list_times),
 )
@@ -296,6 +287,6 @@ RULES.update(
     is_military=lambda c: c.token and _MILITARY.fullmatch(c.token.text),
     is_three=lambda c: c.token and re.fullmatch(r"\d{3}", c.token.text),
     more=lambda c: not c.ended or None,
-    more_bare=list_of("next_bare", ""),
-    more_clocks=list_of("next_clock", ""),
+    more_bare=List("next_bare"),
+    more_clocks=List("next_clock"),
 )

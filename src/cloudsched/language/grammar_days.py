@@ -14,9 +14,9 @@ from cloudsched.language.grammar_numbers import (
     MONTHS,
     MOST_ITEMS,
     WEEKDAYS,
+    List,
     list_around,
     list_numbers,
-    list_of,
 )
 from cloudsched.language.lexicon import NUMBER, Cursor, Matches
 from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit
@@ -157,20 +157,19 @@ Rule(
 )
 Rule(
     "day_before_month",
-    ("[article] day=@ordinal|@day_digits", lambda day: day if day > 0 else None),
+    ("[article] day=@ordinal", lambda day: day if day > 0 else None),
+    ("[article] &number day=@day_digits", lambda day: day or None),
 )
 
 
-def _list_days_before(c: Cursor) -> list[int] | None:
-    """Parse the days that stand before a month's name: ``24``, ``the 1st and 15th of``."""
-    start = c.at
-    days = RULES["several_before_month"](c)
-    kinds = {kind for here in c.matches[start : c.at] for kind in here}
-    c.take("day-word")
-    if c.take("of") and days and days[1:] and kinds.isdisjoint({"ordinal", "ordinal-end", "to", "dash"}):
-        return None  # "3,15 of January" names days of a month, as "3,15 of month" does
-    c.take("article")
-    return days if days and c.sees("month") else None
+Rule(
+    "days_before_month",  # 24, the 1st and 15th of
+    ("days=@several_before_month [day-word] !of [article] &month", lambda days: days),
+    (
+        "![number comma|and|or number] days=@several_before_month [day-word] of [article] &month",
+        lambda days: days,  # "3,15 of January" names days of a month, as "3,15 of month" does
+    ),
+)
 
 
 Rule("several_months", ("months=@months", lambda months: len(months) > 1 or None))
@@ -309,7 +308,6 @@ _parse_listed_item = Rule(
     "listed_item",  # every 2, 15
     ("item=@item", lambda item: item),
     ("&number days=@month_days !of", lambda days: _pick_month_days(days) if len(days) > 1 else None),
-    ("days=@nths !month|unit|part|dayset|daysets", _pick_month_days),
 )
 _parse_positions = Rule(
     "positions",  # the 1st and last of Monday to Friday
@@ -412,14 +410,13 @@ RULES.update(
     day_digits=lambda c: _take_digits(c, 1, 2),
     two_digits=lambda c: _take_digits(c, 2),
     year_digits=lambda c: _take_digits(c, 4),
-    days_after_month=list_numbers("day_after_month", "comma and or", is_joined=True),
-    days_before_month=_list_days_before,
     days=parse_days,
-    numbered_days=list_numbers("numbered_day", "comma and or", "day-number each"),
-    month_days=list_numbers("month_day", "comma and or", "day-number each"),
-    several_before_month=list_numbers("day_before_month", "comma and or", is_joined=True),
-    several_weekdays=list_of("weekdays", "comma and or", is_joined=True),
-    date_list=list_of("dates", "comma and or also", "on each"),
-    month_list=list_of("later_months", "comma and or", "in", is_joined=True),
-    week_list=list_of("week_of_year", "comma and or"),
+    several_weekdays=List("weekdays", "comma and or", is_joined=True),
+    date_list=List("dates", "comma and or also", "on each"),
+    month_list=List("later_months", "comma and or", "in", is_joined=True),
+    week_list=List("week_of_year", "comma and or"),
 )
+list_numbers("numbered_days", "numbered_day", "comma and or", "day-number each")
+list_numbers("month_days", "month_day", "comma and or", "day-number each")
+list_numbers("several_before_month", "day_before_month", "comma and or", is_joined=True)
+list_numbers("days_after_month", "day_after_month", "comma and or", is_joined=True)

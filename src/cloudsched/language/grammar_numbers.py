@@ -8,11 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.language.nodes import Length, Unit
-from cloudsched.language.rows import RULES, Rule
+from cloudsched.language.rows import ANY, RULES, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudsched.language.lexicon import Cursor
 
 MOST_ITEMS = 62
@@ -24,43 +22,49 @@ def list_around(first: int, last: int, names: range) -> list[int]:
     return [names[(first - names[0] + step) % len(names)] for step in range((last - first) % len(names) + 1)]
 
 
-def list_of(item: str, joints: str, leads: str = "", *, is_joined: bool = False) -> Callable[[Cursor], Any]:
-    """Return a function that parses what a rule parses, several times, with words of these classes between them.
+class List:
+    """Parses what a rule parses, several times, with words of the classes `joints` between them.
 
     Before each but the first, one word of each class of `leads` may stand.
     """
-    between, led = joints.split(), leads.split()
 
-    def parse(c: Cursor) -> tuple[Any, ...] | None:
+    def __init__(self, item: str, joints: str = "", leads: str = "", *, is_joined: bool = False) -> None:
+        self.item, self.joints, self.leads, self.is_joined = item, joints.split(), leads.split(), is_joined
+
+    @property
+    def first(self) -> set[str]:
+        """The classes that can begin it."""
+        return getattr(RULES[self.item], "first", {ANY})
+
+    def __call__(self, c: Cursor) -> tuple[Any, ...] | None:
+        """Return what the rule parsed. None if there is nothing."""
         result: list[Any] = []
         while len(result) < MOST_ITEMS:
             before = c.at
             if result:
-                joined = c.skip(*between)
-                if not joined and (is_joined or c.skip(*led)):
+                joined = c.skip(*self.joints)
+                if not joined and (self.is_joined or c.skip(*self.leads)):
                     c.at = before
                     break
-                for kind in led:
+                for kind in self.leads:
                     c.take(kind)
-            one = RULES[item](c)
+            one = RULES[self.item](c)
             if one is None:
                 c.at = before
                 break
             result.append(one)
         return tuple(result) or None
 
-    return parse
 
-
-def list_numbers(item: str, joints: str, leads: str = "", *, is_joined: bool = False) -> Callable[[Cursor], Any]:
-    """Return a function that parses numbers as `list_of` does, and ranges of them: ``9 to 12 and 17``."""
+def list_numbers(name: str, item: str, joints: str, leads: str = "", *, is_joined: bool = False) -> None:
+    """Name a rule for lists of numbers, and ranges of them: ``9 to 12 and 17``."""
     Rule(
         item + "_run",
         (f"first=@{item} to|dash last=@{item}", lambda first, last: range(first, last + 1) if first < last else None),
         (f"first=@{item}", lambda first: (first,)),
     )
-    parse = list_of(item + "_run", joints, leads, is_joined=is_joined)
-    return lambda c: tuple(number for run in parse(c) or () for number in run)[:MOST_ITEMS] or None
+    RULES[name + "_runs"] = List(item + "_run", joints, leads, is_joined=is_joined)
+    Rule(name, (f"runs=@{name}_runs", lambda runs: tuple(number for run in runs for number in run)[:MOST_ITEMS]))
 
 
 Rule("digit", ("digit=number", lambda digit: digit if 0 < digit < 10 else None))
@@ -119,7 +123,7 @@ def _parse_decimal(c: Cursor) -> str | None:
     return None
 
 
-Rule("unit", ("value=unit", Unit), ("&@is_glued value=unit-short", Unit))
+Rule("unit", ("value=unit", Unit), ("&unit-short &@is_glued value=unit-short", Unit))
 Rule("count", ("count=a !number|tens", lambda count: count), ("[a] count=@number", lambda count: count))
 Rule(
     "amount",
@@ -148,14 +152,13 @@ parse_length = Rule(
         lambda token: Length(((Unit.HOUR, token.value[0]), (Unit.MINUTE, token.value[1]))),
     ),
     ("amounts=@amounts", _join),
-    ("amounts=@amount", Length),
 )
 RULES.update(
-    amounts=list_of("amount", "and comma"),
+    amounts=List("amount", "and comma"),
     decimal=_parse_decimal,
     has_h=lambda c: "h" in c.tokens[c.at].text or None,
     is_glued=lambda c: (c.token is not None and c.token.glued) or None,
-    numbers=list_numbers("number", "comma and or"),
-    ordinals=list_numbers("ordinal", "comma and or also", "on article", is_joined=True),
     token=lambda c: c.token,
 )
+list_numbers("numbers", "number", "comma and or")
+list_numbers("ordinals", "ordinal", "comma and or also", "on article", is_joined=True)

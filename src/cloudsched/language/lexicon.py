@@ -162,7 +162,7 @@ T = TypeVar("T")
 class Cursor:
     """Reads a phrase from left to right. Every rule of the grammar takes words from it, or leaves it where it was."""
 
-    __slots__ = ("at", "bare", "language", "matches", "memo", "tokens")
+    __slots__ = ("at", "bare", "kinds", "language", "matches", "memo", "tokens")
 
     def __init__(self, tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> None:
         self.tokens: Sequence[Token] = tokens
@@ -170,7 +170,8 @@ class Cursor:
         self.language: Language = language
         self.at: int = 0
         self.bare: bool = False  # a plain number is an hour, as in "make it 10"
-        self.memo: dict[Any, Any] = {}  # what rules returned, by rule and place
+        self.memo: list[dict[Any, Any]] = [{} for _ in self.matches]  # what rules returned, by place and rule
+        self.kinds: list[frozenset[str]] = list(map(frozenset, self.matches))  # the classes of `matches`
 
     @property
     def ended(self) -> bool:

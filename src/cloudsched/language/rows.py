@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 RULES: dict[str, Callable[[Cursor], Any]] = {}
 """What a pattern may call, by name: every `Rule`, and functions."""
 _ELEMENT = re.compile(r"\[[^\s\[\]]+\]|[&!]?\[|\]|[^\s\[\]]+")
-_ANY = "any"
+ANY = "any"
 
 
 class Rule:
@@ -48,16 +48,17 @@ class Rule:
 
     def __init__(self, name: str, *rows: tuple[str, Callable[..., Any]]) -> None:
         self.patterns = rows
+        self._chosen: dict[frozenset[str], Any] = {}  # the rows that words of these classes can begin
         RULES[name] = self
 
     def __call__(self, c: Cursor) -> Any:  # noqa: ANN401 -- what the function of a row returns
         """Return what a row means. None if no row matches. Raises `Refused` if the row does."""
-        start, here = c.at, c.matches[c.at]
-        if self.first.isdisjoint(here) and _ANY not in self.first:
-            return None
-        for steps, first, names, build in self._rows:
-            if first.isdisjoint(here) and _ANY not in first:
-                continue
+        start = c.at
+        here = c.kinds[start]
+        rows = self._chosen.get(here)
+        if rows is None:
+            rows = self._chosen[here] = [row for row in self._rows if not row[1].isdisjoint({*here, ANY})]
+        for steps, _, names, build in rows:
             values = _take_all(steps, c)
             try:
                 result = None if values is None else build(**(names | values))
@@ -98,7 +99,7 @@ def _compile(elements: Iterator[str]) -> tuple[list[Any], set[str]]:
             name, take = "[", partial(_take_all, inner)
         elif text[0] == "@":
             rules = [RULES[rule] for rule in text[1:].split("|@")]
-            kinds = {kind for rule in rules if is_open for kind in getattr(rule, "first", {_ANY})}
+            kinds = {kind for rule in rules if is_open for kind in getattr(rule, "first", {ANY})}
             take = partial(_call, rules)
         else:
             for option in text.split("|"):
@@ -109,7 +110,7 @@ def _compile(elements: Iterator[str]) -> tuple[list[Any], set[str]]:
         if is_open and sign != "!":
             first |= kinds
             is_open = sign == "["
-    return steps, first | {_ANY} if is_open else first
+    return steps, first | {ANY} if is_open else first
 
 
 def _take_all(steps: list[Any], c: Cursor) -> Any:  # noqa: ANN401 -- the values by name, or None
@@ -123,7 +124,7 @@ def _take_all(steps: list[Any], c: Cursor) -> Any:  # noqa: ANN401 -- the values
             here = c.matches[before]
             for kind, value in options:
                 match = here.get(kind)
-                if match and value in {None, match.value}:
+                if match and (value is None or value == match.value):
                     c.at, found = match
                     break
         if found is None or sign in {"&", "!"}:
@@ -138,15 +139,15 @@ def _take_all(steps: list[Any], c: Cursor) -> Any:  # noqa: ANN401 -- the values
 
 
 def _call(rules: list[Callable[[Cursor], Any]], c: Cursor) -> Any:  # noqa: ANN401 -- what any of them returns
-    start = c.at
+    start, memo = c.at, c.memo[c.at]
     for rule in rules:
-        key = rule, start
-        if key not in c.memo:
+        found = memo.get(rule)
+        if found is None:
             c.at = start
-            c.memo[key] = rule(c), c.at
-        result, c.at = c.memo[key]
-        if result is not None:
-            return result
+            found = memo[rule] = rule(c), c.at
+        if found[0] is not None:
+            c.at = found[1]
+            return found[0]
     return None
 
 

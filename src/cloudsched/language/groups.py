@@ -210,10 +210,8 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
             clash = last or (is_of_last and repeat is not None and repeat.unit == Unit.DAY)
         case Times():
             clash = (group.clocks and not joined) or group.window or group.grid
-        case Window():
-            clash = group.clocks or (group.grid and not _is_minute(group.grid))
-        case Grid():
-            clash = group.clocks or (group.window and not _is_minute(clause))
+        case Window() | Grid():
+            clash = group.clocks
         case Part():
             last_clock = group.clocks[-1] if joined and group.clocks else None
             is_open = last_clock is not None and last_clock.half is not None and clause.is_adverb
@@ -230,11 +228,6 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
         group.clocks += clause.clocks
     else:
         _put(group, _OF_GROUP[type(clause)], clause)
-
-
-def _is_minute(grid: Grid) -> bool:
-    """Return whether a grid names minutes of each hour alone, so that a window may limit the hours."""
-    return bool(grid.minutes) and not grid.hours and not grid.seconds
 
 
 def _start_group(plan: Plan, joined: str) -> Group:

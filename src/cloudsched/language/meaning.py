@@ -239,11 +239,12 @@ def _build_dates(plan: Plan, context: Context) -> Schedule:
 
 def settle_context(plan: Plan, context: Context) -> None:
     """Set the zone that the phrase names, whether it follows its owner, and whether its clock has 24 hours."""
-    windows = [group.window for group in plan.groups if group.window is not None]
-    clocks = [each.clock for each in (plan.start, *plan.ends) if each is not None]
-    clocks += [clock for window in windows for clock in (window.first, window.last)]
-    clocks += [clock for group in plan.groups for clock in group.clocks]
-    context.clock24 = any(each and each.exact and each.half is None and not each.named for each in clocks)
+    clocks = [each.clock for each in (plan.start, *plan.ends) if each is not None and each.clock is not None]
+    for group in plan.groups:
+        clocks += group.clocks
+        if group.window is not None:
+            clocks += group.window.first, group.window.last
+    context.clock24 = any(each.exact and each.half is None and not each.named for each in clocks)
     context.follows = FOLLOWING in plan.marks
     if plan.place is not None:
         context.is_placed = True

@@ -242,8 +242,8 @@ class Window:
         spoken: The time that "10 to 5" may mean as well, which is ten minutes before it.
     """
 
-    first: Clock | None
-    last: Clock | None
+    first: Clock
+    last: Clock
     spoken: Clock | None = None
     open_first: bool = False
     open_last: bool = False

@@ -129,25 +129,24 @@ class Context:
 
     def _resolve_exactly(self, clock: Clock, part: int | None) -> TimeOfDay:
         hour, said = clock.hour, part if clock.part is None else clock.part
+        time = TimeOfDay(hour, clock.minute, clock.second)
         if clock.day_end:
             ends = (TimeOfDay(17), TimeOfDay(23, 59, 59)) if clock.day_end == 1 else (TimeOfDay(17), TimeOfDay(18))
             return self._ask("day-end", clock, ends)
-        if clock.half is not None:
-            return self._make_time(clock, hour if clock.exact and hour > NOON else hour % NOON + NOON * clock.half)
+        if clock.half is not None and not (clock.exact and hour > NOON):
+            return time._replace(hour=hour % NOON + NOON * clock.half)
         if not 0 < hour <= NOON:
-            return self._make_time(clock, hour)
+            return time
         if said is not None:
-            late = (hour + NOON) % 24
+            late = time._replace(hour=(hour + NOON) % 24)
             if hour == NOON and said == _EVENING:
                 raise Refused("too-vague", clock.span, "write midnight and say on which day")
             if hour == NOON and said == 0:  # "12 in the morning"
-                return self._ask("bare-hour", clock, (self._make_time(clock, late), self._make_time(clock, hour)))
-            if late in HOURS_OF_PART[said]:
-                if clock.exact and hour < NOON and not clock.oclock:  # "in the evening at 09:00" is one or the other
-                    return self.ask_half(clock)
-                hour = late
-            return self._make_time(clock, hour)
-        time = self._make_time(clock, hour)
+                return self._ask("bare-hour", clock, (late, time))
+            if late.hour not in HOURS_OF_PART[said]:
+                return time
+            is_either = clock.exact and hour < NOON and not clock.oclock  # "in the evening at 09:00"
+            return self.ask_half(clock) if is_either else late
         if clock.exact or self.clock24:
             return time
         if hour < 7:
@@ -160,8 +159,6 @@ class Context:
     def resolve_window(self, window: Window) -> tuple[TimeOfDay, TimeOfDay]:
         """Return the first and the last time of a window."""
         first, last = window.first, window.last
-        if first is None or last is None:
-            raise Refused("incomplete", window.span)
         if is_bare(first) and last.half is not None:
             end = self.resolve_time(last)
             afternoon = TimeOfDay(first.hour % NOON + NOON * last.half, first.minute)
@@ -177,18 +174,13 @@ class Context:
             return start, end
         return start, self.resolve_time(last)
 
-    def _make_time(self, clock: Clock, hour: int) -> TimeOfDay:
-        if not 0 <= hour <= 23:
-            raise Refused("no-such-time", clock.span)
-        return TimeOfDay(hour, clock.minute, clock.second)
-
     def _ask(self, code: str, clock: Clock, times: tuple[TimeOfDay, ...]) -> TimeOfDay:
         return self.choices.pick(code, clock.span, tuple(Option(say("at {time}", time=time), time) for time in times))
 
     def ask_half(self, clock: Clock) -> TimeOfDay:
         """Ask in which half of the day an hour is."""
-        morning = self._make_time(clock, clock.hour)
-        afternoon = self._make_time(clock, clock.hour + NOON)
+        morning = TimeOfDay(clock.hour, clock.minute, clock.second)
+        afternoon = morning._replace(hour=clock.hour + NOON)
         options = (
             Option(say("{time} in the morning", time=morning), morning),
             Option(say("{time} in the afternoon", time=afternoon), afternoon),

@@ -200,9 +200,13 @@ def find_times(
     """
     part = group.part.part if group.part is not None else None
     if group.window is not None:
-        window = context.resolve_window(group.window)
-        if group.grid is not None:
-            return _list_minutes(window, group.grid, group.window, step)
+        window, grid = context.resolve_window(group.window), group.grid
+        if grid is not None:  # some minutes of each hour
+            times = [TimeOfDay(hour, minute) for hour in range(24) for minute in sorted(grid.minutes)]
+            times = [time for time in times if window[0] <= time <= window[1]]
+            if grid.hours or grid.seconds or not times or step not in {0, _SECONDS[Unit.HOUR]}:
+                raise Refused("contradiction", grid.span, "list the times")
+            return times
         if not step:
             repeatedly = say("every hour from {first} to {last}", first=window[0], last=window[1])
             chosen = ask_window(group.window, context, repeatedly)
@@ -263,18 +267,6 @@ def _build_on_the_clock(group: Group, repeat: Repeat, step: int) -> list[Draft]:
     if minutes > 1:
         draft.minutes = tuple(range(0, 60, minutes))
     return [draft]
-
-
-def _list_minutes(within: tuple[TimeOfDay, TimeOfDay], grid: Grid, window: Window, step: int) -> list[TimeOfDay]:
-    """Return the times of some minutes of each hour within a window."""
-    if step not in {0, _SECONDS[Unit.HOUR]}:
-        raise Refused("contradiction", grid.span)
-    first, last = within
-    times = [TimeOfDay(hour, minute) for hour in range(24) for minute in sorted(grid.minutes)]
-    times = [time for time in times if first <= time <= last]
-    if not times:
-        raise Refused("never", window.span)
-    return times
 
 
 def _list_steps(
@@ -427,7 +419,6 @@ class Builder:
         draft = self.drafts[0]
         unit, amount = length.amounts[0]
         single = len(self.drafts) == 1 and len(length.amounts) == 1 and len(draft.to_rrules()) == 1
-        a_day = max(len(draft.times), 1)
         plain = single and draft.interval == 1 and not (draft.months or draft.positions or self.plan.exceptions)
         counts = {
             ("DAILY", Unit.DAY): 1,
@@ -437,15 +428,12 @@ class Builder:
         }
         count = counts.get((draft.freq, unit), 0)
         if plain and count:
-            bounds.count = amount * count * a_day
+            bounds.count = amount * count * len(draft.times)
         elif length.finest < Unit.DAY:
             step = _STEPS.get(draft.freq)
             if not single or step is None:
                 raise Refused("inexpressible", length.span)
             bounds.count = max(amount * _SECONDS[unit] // (step * draft.interval), 1)
-        elif draft.freq in _STEPS and not bounds.has_start:
-            bounds.until = add_length(bounds.start, length)
-            bounds.until_clock = TimeOfDay(*self.context.local.timetuple()[3:6])
         else:
             bounds.until = add_length(bounds.start, length) - timedelta(days=1)
             self.context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=bounds.until))

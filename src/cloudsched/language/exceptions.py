@@ -203,7 +203,5 @@ def _resolve_date(point: Point, context: Context, base: date) -> date:
     if not is_day or isinstance(point, Year):
         raise Refused("too-vague", point.span)
     result = find_first_day(point, context, base)
-    if result < context.today and not (isinstance(point, Date) and point.year):
-        raise Refused("past", point.span)
     context.choices.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))
     return result

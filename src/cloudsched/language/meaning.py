@@ -321,8 +321,7 @@ def build_once(plan: Plan, context: Context) -> Schedule:
         if plan.within is not None:
             _place_within(group, plan.within, context)
         if group.window is not None:
-            chosen = ask_window(group.window, context)
-            group.window, group.clocks = None, [chosen] if chosen is not None else []
+            group.window, group.clocks = None, ask_window(group.window, context)
         if group.grid is not None or group.months is not None or plan.year is not None:
             raise Refused("too-vague")
         found.update(_find_instants(group, context))

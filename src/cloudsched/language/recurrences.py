@@ -180,14 +180,14 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
     return drafts
 
 
-def ask_window(window: Window, context: Context, repeatedly: str = "") -> Clock | None:
-    """Ask what "from 3pm to 4pm" means: the start of that time, or times during it. Those are None."""
+def ask_window(window: Window, context: Context, repeatedly: str = "") -> list[Clock]:
+    """Ask what "from 3pm to 4pm" means: the start of that time, or times during it, which are none here."""
     first, _ = context.resolve_window(window)
-    options: list[Option[Clock | None]] = [Option(say("once, at {first}", first=first), Clock(*first, exact=True))]
+    options = [Option(say("once, at {first}", first=first), [Clock(*first, exact=True)])]
     if repeatedly:
-        options.append(Option(repeatedly, None))
+        options.append(Option(repeatedly, []))
     if window.spoken is not None:
-        options.append(Option("minutes before the hour", window.spoken))
+        options.append(Option("minutes before the hour", [window.spoken]))
     return context.choices.pick("window", window.span, tuple(options))
 
 
@@ -210,8 +210,8 @@ def find_times(
         if not step:
             repeatedly = say("every hour from {first} to {last}", first=window[0], last=window[1])
             chosen = ask_window(group.window, context, repeatedly)
-            if chosen is not None:
-                return context.resolve_times([chosen], None)
+            if chosen:
+                return context.resolve_times(chosen, None)
         return _list_steps(window, step or 3600, group.window, drafts)
     if group.grid is not None:
         grid = group.grid

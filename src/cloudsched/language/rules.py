@@ -183,7 +183,7 @@ def merge(drafts: Iterable[Draft], part: str) -> list[Draft]:
         may_join = own and not (draft.positions and part == "weekdays")
         for one in merged:
             if one == draft or (may_join and getattr(one, part) and one.differs_only_in(part, draft)):
-                setattr(one, part, sorted({*getattr(one, part), *own}))
+                setattr(one, part, [*dict.fromkeys([*getattr(one, part), *own])])
                 break
         else:
             merged.append(draft)
@@ -266,6 +266,7 @@ def _build_from_dates(days: Days, interval: int, context: Context) -> list[Draft
         if not node.month or not node.day:
             raise Refused("inexpressible", node.span)
         drafts.append(Draft("YEARLY", interval, months=[node.month], month_days=[node.day]))
+    drafts.sort(key=lambda draft: draft.months)
     return merge(merge(drafts, "months"), "month_days")
 
 
@@ -273,41 +274,36 @@ def _build_from_picks(picks: Iterable[Pick], period: Period, interval: int, days
     if period.ahead is not None or period.year is not None:
         raise Refused("contradiction", days.span)
     interval *= period.interval
-    months = list(period.months)
-    if period.unit == Unit.QUARTER:
-        return [draft for pick in picks for draft in _build_quarterly(pick, period, interval, days)]
+    months, is_quarter = list(period.months), period.unit == Unit.QUARTER
     freq = "YEARLY" if period.unit == Unit.YEAR and (not months or interval > 1) else "MONTHLY"
+    if is_quarter and (interval > 1 or not all(pick.nth for pick in picks)):
+        raise Refused("inexpressible", days.span)
     if not any(pick.nth for pick in picks):
         return [Draft(freq if interval > 1 else "WEEKLY", interval, list(picks), months=months)]
-    drafts: dict[int, Draft] = {}
+    drafts = []
     for pick in picks:
-        counted = max(pick.what, DAY - 1)
-        is_of_month = months and counted <= DAY
-        draft = drafts.setdefault(counted, Draft("YEARLY" if is_of_month else freq, interval, months=list(months)))
+        if is_quarter:
+            named = period.quarter_months
+            if not named and abs(pick.nth) > {DAY: 28, WORKDAY: 20, WEEKENDDAY: 8}.get(pick.what, 4):
+                hint = "say which month of the quarter, for example: the 15th of the second month of each quarter"
+                raise Refused("inexpressible", days.span, hint)
+            named = named or (1 if pick.nth > 0 else 3,)
+            months = [month for month in ALL_MONTHS if (month - 1) % 3 + 1 in named]
+        draft = Draft("YEARLY" if months and pick.what <= DAY else freq, interval, months=months)
         if pick.what > DAY:
-            draft.positions.append(pick.nth)
-            draft.weekdays = [(0, day) for day in list_weekdays(pick)]
+            draft.positions, draft.weekdays = [pick.nth], [(0, day) for day in list_weekdays(pick)]
             if freq == "YEARLY" and len(months) > 1:
                 raise Refused("inexpressible", days.span)
         elif pick.what < DAY:
-            draft.weekdays.append(pick)
+            draft.weekdays = [pick]
         elif freq == "YEARLY" and not months:
-            draft.year_days.append(pick.nth)
+            draft.year_days = [pick.nth]
         else:
-            draft.month_days.append(pick.nth)
-    return list(drafts.values())
-
-
-def _build_quarterly(pick: Pick, period: Period, interval: int, days: Days) -> list[Draft]:
-    if interval > 1 or not pick.nth:
-        raise Refused("inexpressible", days.span)
-    named = period.quarter_months
-    if not named and abs(pick.nth) > {DAY: 28, WORKDAY: 20, WEEKENDDAY: 8}.get(pick.what, 4):
-        hint = "say which month of the quarter, for example: the 15th of the second month of each quarter"
-        raise Refused("inexpressible", days.span, hint)
-    named = named or (1 if pick.nth > 0 else 3,)
-    months = tuple(month for month in ALL_MONTHS if (month - 1) % 3 + 1 in named)
-    return _build_from_picks([pick], Period(Unit.YEAR, months=months), 1, days)
+            draft.month_days = [pick.nth]
+        drafts.append(draft)
+    for part in ("weekdays", "month_days", "year_days", "positions"):
+        drafts = merge(drafts, part)
+    return drafts
 
 
 def _is_run(days: Days) -> bool:

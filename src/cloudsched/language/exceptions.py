@@ -70,7 +70,7 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     moved = business[0].moved if business else ""
     if moved or (business and context.calendar is not None):
         other = next((days for days in all_days if not days.business or days.moved != moved), None)
-        if other is not None:
+        if other:
             raise Refused("inexpressible", other.span, "make two schedules: one for business days, one for the others")
         counted = None if moved else _find_counted(all_days)
         number = counted or number

@@ -131,13 +131,13 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
         if group.joined == "beside" and not (group.has_days and group.has_times):
             raise Refused("contradiction", (group.days or group.clocks)[0].span)
     for timed, bare in permutations(plan.groups, 2):  # "at 8 every morning and evening", "morning and evening at 8"
-        if bare.lacks_time and timed.part is not None and timed.clocks:
+        if bare.lacks_time and timed.part and timed.clocks:
             is_behind = plan.groups.index(timed) < plan.groups.index(bare)
             if (timed.clocks[-1].span < timed.part.span) == is_behind:
                 bare.clocks = list(timed.clocks)
     for group in plan.groups:
         is_single = bool(group.days or group.relatives) and not any(days.marked or days.plural for days in group.days)
-        if group.part is not None and group.part.is_adverb and is_single:  # "abends" repeats nothing beside a day
+        if group.part and group.part.is_adverb and is_single:  # "abends" repeats nothing beside a day
             group.part = replace(group.part, each=False)
     return plan
 
@@ -203,7 +203,7 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
             clash = group.relatives
         case Days() if not joined:
             last, repeat = group.days[-1:], group.repeat
-            if repeat is not None:
+            if repeat:
                 last = [days for days in last if days.on == clause.on or (days.period and clause.period)]
             # "every day at 9 and at 12 on Sundays"
             is_of_last = len(group.clocks) > 1 and clause.span > group.clocks[-1].span and len(clause.picks) == 1
@@ -215,11 +215,11 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
         case Part():
             last_clock = group.clocks[-1] if joined and group.clocks else None
             is_open = last_clock is not None and last_clock.half is not None and clause.is_adverb
-            if last_clock is not None and (last_clock.part is not None or is_open):
+            if last_clock and (last_clock.part is not None or is_open):
                 # "at 8 in the morning and evening"
                 group.clocks.append(replace(last_clock, part=clause.part, half=None, span=clause.span))
                 return
-            if joined and (group.part is not None or (full and not group.clocks)):
+            if joined and (group.part or (full and not group.clocks)):
                 clause = replace(clause, each=clause.each or (group.part is not None and group.part.each))
                 group = _start_group(plan, joined)
     if clash:

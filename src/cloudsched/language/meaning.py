@@ -79,7 +79,7 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     if plan.calendars:
         raise Refused("no-recurrence")
     counted = next((days for group in plan.groups for days in group.days if days.business), None)
-    if counted is not None and context.calendar is not None:
+    if counted and context.calendar is not None:
         raise Refused("inexpressible", counted.span, "give the date: which days are holidays is not known here")
     return _build_dates(plan, context) if plan.added else build_once(plan, context)
 
@@ -87,7 +87,7 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
 def _mark_repeated(group: Group, *, is_daily: bool) -> None:
     """Let a group repeat because of a word such as "always": on its days, or every day."""
     group.days = [replace(days, marked=True) for days in group.days]
-    if group.days or group.repeat is not None or (group.part is not None and group.part.each):
+    if group.days or group.repeat or (group.part and group.part.each):
         return
     if not is_daily:
         raise Refused("too-vague", hint="say how often: every day, every Monday")
@@ -99,15 +99,15 @@ def _repeat_counted(group: Group, context: Context) -> None:
     repeat = group.repeat
     for node in [node for node in group.relatives if node.kind == "length"]:
         base = node.base
-        if isinstance(base, Date) and repeat is not None and repeat.unit == Unit.YEAR:
+        if isinstance(base, Date) and repeat and repeat.unit == Unit.YEAR:
             group.days.append(Days(dates=(count_date(node, base),), marked=True, on=True, span=node.span))
         elif isinstance(base, Days) and not base.dates:
             named = replace(base, span=node.span)
             period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
-            if repeat is None and not (base.marked or _is_repeated(named, context, bounded=False, is_range=True)):
+            if not repeat and not (base.marked or _is_repeated(named, context, bounded=False, is_range=True)):
                 continue
             is_of_years = repeat is not None and repeat.unit == Unit.YEAR and period.months
-            if group.only_if is not None or not (repeat is None or repeat.unit == Unit.MONTH or is_of_years):
+            if group.only_if or not (not repeat or repeat.unit == Unit.MONTH or is_of_years):
                 raise Refused("contradiction", node.span)
             days, group.only_if = count_days(node, base, period)
             group.days.append(replace(days, period=base.period))
@@ -197,12 +197,12 @@ def _find_weekdays(group: Group) -> frozenset[int]:
 def _settle_bounds(plan: Plan, only: Group) -> None:
     """Settle what the start, the end and the number of times mean in a phrase of one group."""
     repeat, clocks = only.repeat, only.clocks
-    if repeat is not None and repeat.unit == Unit.DAY and len(clocks) > 1:  # "every day 2 times at 8 and 20"
+    if repeat and repeat.unit == Unit.DAY and len(clocks) > 1:  # "every day 2 times at 8 and 20"
         plan.ends = [end for end in plan.ends if end.count != len(clocks) or end.span > clocks[0].span]
     lasts = any(end.length is not None and end.length.finest >= Unit.DAY for end in plan.ends)
     if lasts and clocks and not (only.has_days or plan.within or plan.year or only.months):  # "at 8am for 7 days"
         only.repeat = Repeat(1, Unit.DAY)
-    if only.days or repeat is None or plan.start is None or len(plan.ends) != 1:
+    if only.days or not repeat or not plan.start or len(plan.ends) != 1:
         return
     first, last = _to_date(plan.start.point), _to_date(plan.ends[0].point)
     if first is None or last is None or repeat.unit != (Unit.YEAR if first.month else Unit.MONTH):
@@ -242,11 +242,11 @@ def settle_context(plan: Plan, context: Context) -> None:
     clocks = [each.clock for each in (plan.start, *plan.ends) if each is not None and each.clock is not None]
     for group in plan.groups:
         clocks += group.clocks
-        if group.window is not None:
+        if group.window:
             clocks += group.window.first, group.window.last
     context.clock24 = any(each.exact and each.half is None and not each.named for each in clocks)
     context.follows = FOLLOWING in plan.marks
-    if plan.place is not None:
+    if plan.place:
         context.is_placed = True
         names, code = plan.place.names, "zone"
         if plan.place.is_loose and context.is_titled:  # "meet Bob in London" may be where, and no zone
@@ -281,18 +281,18 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
     period = days.period
     is_open = bool(days.dates) and all(date.year is None and date.month for date in days.dates)
     if not is_open or not (context.is_yearly or len(days.dates) >= _MANY_DATES):
-        if days.dates or (period is not None and (period.year is not None or period.ahead is not None)):
+        if days.dates or (period and (period.year is not None or period.ahead is not None)):
             return False
         several = len(days.picks) > 1 and not is_range
         is_counted = any(pick.nth for pick in days.picks)
         is_business = days.business and context.calendar is not None and is_counted
-        if period is not None and period.months and not is_business:
+        if period and period.months and not is_business:
             return several or len(period.months) > 1 or days.plural
-        if several or is_business or (period is not None and not period.definite):
+        if several or is_business or (period and not period.definite):
             unit = period.unit if period is not None else Unit.MONTH if is_counted else Unit.WEEK
             context.choices.assume(f"It is in every {unit.name.lower()}.")
             return True
-        if not is_counted or (period is None and days.picks[0].what == DAY):
+        if not is_counted or (not period and days.picks[0].what == DAY):
             return False
         if bounded:
             return True
@@ -318,11 +318,11 @@ def build_once(plan: Plan, context: Context) -> Schedule:
         return Schedule.after(timedelta(0), timezone=context.timezone)
     found: set[datetime] = set()
     for group in plan.groups:
-        if plan.within is not None:
+        if plan.within:
             _place_within(group, plan.within, context)
-        if group.window is not None:
-            group.window, group.clocks = None, ask_window(group.window, context)
-        if group.grid is not None or group.months is not None or plan.year is not None:
+        if group.window:
+            group.clocks, group.window = ask_window(group.window, context), None
+        if group.grid or group.months or plan.year:
             raise Refused("too-vague")
         found.update(_find_instants(group, context))
     result = sorted(found)
@@ -384,7 +384,7 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
     if len(group.relatives) == 1 and not (group.days or group.has_times) and _is_delay(group.relatives[0]):
         return [_find_moment(group.relatives[0], context)]
     for node in group.relatives:
-        if node.length is not None and node.length.finest < Unit.DAY:
+        if node.length and node.length.finest < Unit.DAY:
             raise Refused("contradiction", node.span)
         if node.kind == "now":
             raise Refused("too-vague", node.span)
@@ -411,7 +411,7 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
 
 def _find_moment(node: Relative, context: Context) -> datetime:
     """Return the instant of "in 20 minutes"."""
-    if node.base is not None or node.length is None:
+    if node.base or not node.length:
         raise Refused("not-understood", node.span)
     if context.follows:
         raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
@@ -446,7 +446,7 @@ def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
     today = context.today
     if days.weeks or (len(days.picks) > 1 and not days.dates):
         raise Refused("no-recurrence", days.span, "add 'every' if it repeats, or list the dates")
-    if not (days.dates or days.picks[0].nth or days.period is not None):
+    if not (days.dates or days.picks[0].nth or days.period):
         coming = find_next_weekday(days.picks[0].what, today)
         may_be_today = coming.weekday() == today.weekday() and not _has_passed(group, context) and group.has_times
         return [ask_day((today, coming), days.span, context) if may_be_today else coming]
@@ -464,7 +464,7 @@ def _has_passed(group: Group, context: Context) -> bool:
 
 
 def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
-    if group.midnight is not None:
+    if group.midnight:
         return _resolve_midnight(day, group.midnight, group, context)
     if not group.has_times and day == context.today and make_local_time(day, *context.default) <= context.local:
         span = group.relatives[0].span if group.relatives else (0, 0)

@@ -95,25 +95,24 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
         apply_exceptions(own, group.exceptions, context, today)
         drafts += own
     start = today
-    if plan.start is not None and plan.start.point is not None:
+    if plan.start and plan.start.point is not None:
         start = find_first_day(plan.start.point, context, today)
     until = None
     named: list[Within | Year | None] = [plan.year, plan.within]
     for period in named:
-        if period is None:
+        if not period:
             continue
         first, until = find_within(period, context)
         if until < today:
             raise Refused("past", period.span)
         start = max(start, first)
-    if plan.within is not None:
+    if plan.within:
         context.choices.assume(say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=start, until=until))
-    is_bound = plan.start is not None or plan.year is not None or (plan.within is not None and start > today)
+    is_bound = bool(plan.start or plan.year or (plan.within and start > today))
     bounds = Bounds(start, has_start=is_bound, until=until)
     exdates = apply_exceptions(drafts, plan.exceptions, context, start)
     schedule = Builder(plan, context, drafts, bounds).build(exdates)
-    rdates = list_added(plan.added, context)
-    if rdates:
+    if rdates := list_added(plan.added, context):
         schedule = schedule.model_copy(update={"rdates": rdates})
     return add_calendars(schedule, plan, context)
 
@@ -140,33 +139,33 @@ def _check_times(plan: Plan) -> None:
 
 def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
     """Return the rules of one group, including their times of day."""
-    if group.repeat is None and not group.days:
-        if group.part is None or not group.part.each:
+    if not group.repeat and not group.days:
+        if not group.part or not group.part.each:
             raise Refused("no-recurrence")
         group.repeat = Repeat(1, Unit.DAY)
     repeat = group.repeat
-    if group.months is not None and group.months.doubtful:
+    if group.months and group.months.doubtful:
         context.choices.assume("It applies to these months every year.")
-        if repeat is None or not group.days:
+        if not repeat or not group.days:
             context.choices.pick("months-or-span", group.months.span, (Option("in these months of every year", None),))
-    if repeat is not None and repeat.unit == Unit.HOUR and group.clocks and not repeat.interval % 24:
+    if repeat and repeat.unit == Unit.HOUR and group.clocks and not repeat.interval % 24:
         repeat = Repeat(repeat.interval // 24, Unit.DAY, span=repeat.span)
         group = replace(group, repeat=repeat)  # "every 24 hours at 9" is every day at 9
-    if repeat is not None and repeat.loose == "bi":
+    if repeat and repeat.loose == "bi":
         group = resolve_bi(group, repeat, context)
-    if group.repeat is not None and group.repeat.rate > 1:
+    if group.repeat and group.repeat.rate > 1:
         group = resolve_rate(group, group.repeat, context)
     repeat, step = group.repeat, 0
-    if repeat is not None and repeat.unit <= Unit.HOUR:
-        if group.part is not None or group.clocks:
+    if repeat and repeat.unit <= Unit.HOUR:
+        if group.part or group.clocks:
             hint = "give a window (from 9:00 to 17:00) or a start (starting at 9:00)"
             raise Refused("contradiction", repeat.span, hint)
         step = repeat.interval * _SECONDS[repeat.unit]
-        if group.window is None:
+        if not group.window:
             is_on_the_clock = "synchronised" in plan.marks
             return _build_on_the_clock(group, repeat, step) if is_on_the_clock else _build_interval(group, repeat)
         group = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY))
-    elif group.months is not None and repeat is not None and repeat.unit == Unit.YEAR and not group.days:
+    elif group.months and repeat and repeat.unit == Unit.YEAR and not group.days:
         on_first = replace(group, days=[Days((Pick(1, DAY),), on=True)])
         daily = replace(group, repeat=Repeat(1, Unit.DAY))
         choices = (Option("on the first day of the month", on_first), Option("on every day of the month", daily))
@@ -176,7 +175,7 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
     times = find_times(group, context, plan.start, drafts, step)
     for draft in drafts:
         draft.times = times
-        draft.week_start = group.week_start.weekday if group.week_start is not None else 0
+        draft.week_start = group.week_start.weekday if group.week_start else 0
     return drafts
 
 
@@ -198,10 +197,10 @@ def find_times(
 
     Those in a window are so many seconds apart, unless the phrase names them.
     """
-    part = group.part.part if group.part is not None else None
-    if group.window is not None:
+    part = group.part.part if group.part else None
+    if group.window:
         window, grid = context.resolve_window(group.window), group.grid
-        if grid is not None:  # some minutes of each hour
+        if grid:  # some minutes of each hour
             times = [TimeOfDay(hour, minute) for hour in range(24) for minute in sorted(grid.minutes)]
             times = [time for time in times if window[0] <= time <= window[1]]
             if grid.hours or grid.seconds or not times or step not in {0, _SECONDS[Unit.HOUR]}:
@@ -213,16 +212,16 @@ def find_times(
             if chosen:
                 return context.resolve_times(chosen, None)
         return _list_steps(window, step or 3600, group.window, drafts)
-    if group.grid is not None:
+    if group.grid:
         grid = group.grid
         return [
             TimeOfDay(*each) for each in product(grid.hours or range(24), grid.minutes or (0,), grid.seconds or (0,))
         ]
     if group.clocks:
         midnight = group.midnight
-        if midnight is not None and any(0 < len(set(draft.weekdays)) < 7 and not draft.month_days for draft in drafts):
+        if midnight and any(0 < len(set(draft.weekdays)) < 7 and not draft.month_days for draft in drafts):
             _ask_midnight(midnight, context, drafts)
-        elif midnight is not None:
+        elif midnight:
             context.choices.assume("Midnight is the start of the day.")
         return context.resolve_times(group.clocks, part)
     if start is not None and start.clock is not None:
@@ -245,7 +244,7 @@ def _ask_midnight(clock: Clock, context: Context, drafts: Sequence[Draft]) -> No
 def _build_interval(group: Group, repeat: Repeat) -> list[Draft]:
     """Return the rule of an interval shorter than a day, around the clock."""
     draft, grid = build_interval_rule(group, repeat), group.grid
-    if grid is not None:
+    if grid:
         draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
         if repeat.unit == Unit.HOUR and grid.minutes:
             draft.seconds = grid.seconds or (0,)
@@ -386,40 +385,37 @@ class Builder:
         self.floating = True
 
     def _apply_end(self, end: End) -> None:
-        bounds = self.bounds
+        bounds, context = self.bounds, self.context
         if bounds.until is not None:
             raise Refused("contradiction", end.span)
-        if end.count is not None:
-            if end.before and self.drafts[0].freq not in _STEPS:
-                options = (Option(say("{count} times in total", count=end.count), end.count),)
-                self.context.choices.pick("count-or-rate", end.span, options)
-            bounds.count = end.count
+        if end.count is not None and end.before and self.drafts[0].freq not in _STEPS:
+            options = (Option(say("{count} times in total", count=end.count), end.count),)
+            context.choices.pick("count-or-rate", end.span, options)
+        bounds.count = self._count_times(end.length) if end.length else end.count
+        if bounds.count is not None:
             return
-        if end.length is not None:
-            self._apply_duration(end.length)
-            return
-        if end.point is None:
-            raise Refused("contradiction", end.span)
-        base = max(bounds.start, self.context.today)
-        if not end.before:
-            bounds.until = find_last_day(end.point, self.context, base, through=end.through)
-        elif any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
+        base = max(bounds.start, context.today)
+        if end.before and any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
+        if end.point:
+            until = find_last_day(end.point, context, base, through=end.through)
+            if end.before:
+                until = find_first_day(end.point, context, base) - timedelta(days=1)
+        elif end.length:
+            until = add_length(bounds.start, end.length) - timedelta(days=1)
         else:
-            bounds.until = find_first_day(end.point, self.context, base) - timedelta(days=1)
+            raise Refused("contradiction", end.span)
         if end.clock is not None:
-            bounds.until_clock = self.context.resolve_time(end.clock)
-        if bounds.until < bounds.start:
+            bounds.until_clock = context.resolve_time(end.clock)
+        if until < bounds.start:
             raise Refused("never" if bounds.has_start else "past", end.span)
-        self.context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=bounds.until))
+        context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=until))
+        bounds.until = until
 
-    def _apply_duration(self, length: Length) -> None:
-        """End after a length of time: as a number of occurrences if that is exact, otherwise as a date."""
-        bounds = self.bounds
-        draft = self.drafts[0]
-        unit, amount = length.amounts[0]
+    def _count_times(self, length: Length) -> int | None:
+        """Return the number of occurrences in a length of time. None if it is not exact, so that a date ends it."""
+        draft, (unit, amount) = self.drafts[0], length.amounts[0]
         single = len(self.drafts) == 1 and len(length.amounts) == 1 and len(draft.to_rrules()) == 1
-        plain = single and draft.interval == 1 and not (draft.months or draft.positions or self.plan.exceptions)
         counts = {
             ("DAILY", Unit.DAY): 1,
             ("DAILY", Unit.WEEK): 7,
@@ -427,16 +423,13 @@ class Builder:
             ("MONTHLY", Unit.MONTH): len(draft.month_days) == 1,
         }
         count = counts.get((draft.freq, unit), 0)
-        if plain and count:
-            bounds.count = amount * count * len(draft.times)
-        elif length.finest < Unit.DAY:
-            step = _STEPS.get(draft.freq)
-            if not single or step is None:
-                raise Refused("inexpressible", length.span)
-            bounds.count = max(amount * _SECONDS[unit] // (step * draft.interval), 1)
-        else:
-            bounds.until = add_length(bounds.start, length) - timedelta(days=1)
-            self.context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=bounds.until))
+        if count and single and draft.interval == 1 and not (draft.months or draft.positions or self.plan.exceptions):
+            return amount * count * len(draft.times)
+        if length.finest >= Unit.DAY:
+            return None
+        if not single or draft.freq not in _STEPS:
+            raise Refused("inexpressible", length.span)
+        return max(amount * _SECONDS[unit] // (_STEPS[draft.freq] * draft.interval), 1)
 
     def _find_start(self) -> datetime:
         """Return the first local time of the rules: from the start if the phrase sets one, otherwise after now."""

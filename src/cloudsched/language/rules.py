@@ -127,7 +127,7 @@ def build_interval_rule(group: Group, repeat: Repeat) -> Draft:
     """Return the rule of a group that repeats within the day, limited to its days."""
     draft = Draft(_PERIODS[repeat.unit][0], repeat.interval, months=list(group.months.months) if group.months else [])
     _limit_days(draft, group.days, "inexpressible")
-    if group.only_if is not None:
+    if group.only_if:
         _limit_weekdays(draft, group.only_if)
     return draft
 
@@ -158,7 +158,7 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
     """Return the rules for a group's days, without times of day yet."""
     months = list(group.months.months) if group.months else []
     drafts = _build_days(group, months, context)
-    if group.only_if is not None and len(group.days) > 1:
+    if group.only_if and len(group.days) > 1:
         raise Refused("inexpressible", group.only_if.span, "make two schedules: one for each kind of day")
     span = group.days[0].span if group.days else (0, 0)
     is_told = settled or any(date.is_leap_day for days in group.days for date in days.dates)
@@ -167,7 +167,7 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
         if months and draft.months and sorted(draft.months) != sorted(months):
             raise Refused("contradiction")
         draft.months = months or draft.months
-        if group.only_if is not None:
+        if group.only_if:
             _limit_weekdays(draft, group.only_if)
         _check_days(draft, span, settled=settled)
         if not is_told and lacks_days(draft):
@@ -212,7 +212,7 @@ def lacks_days(draft: Draft) -> bool:
 def _build_days(group: Group, months: list[int], context: Context) -> list[Draft]:
     """Return the rules for a group's days. `months` limit them."""
     repeat = group.repeat
-    if repeat is None:
+    if not repeat:
         return [draft for days in group.days for draft in _build_from_days(days, context)]
     freq, count = _PERIODS[repeat.unit]
     interval = repeat.interval * count
@@ -340,7 +340,7 @@ def _build_monthly(days: Days, repeat: Repeat, interval: int, context: Context) 
 
 
 def _build_yearly(days: Days, interval: int, months: Sequence[int], context: Context) -> list[Draft]:
-    if days.period is not None:
+    if days.period:
         if days.period.unit == Unit.MONTH and not months:
             raise Refused("contradiction", days.span)
         months = months or days.period.months

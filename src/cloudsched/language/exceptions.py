@@ -65,7 +65,7 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     for exception in plan.exceptions:
         if context.calendar is not None and any(isinstance(each, Days) and each.business for each in exception.points):
             raise Refused("inexpressible", exception.span)
-    all_days = [days for group in plan.groups for days in group.days]
+    all_days = plan.days
     business = [days for days in all_days if days.business]
     moved = business[0].moved if business else ""
     if moved or (business and context.calendar is not None):
@@ -163,7 +163,7 @@ def list_added(added: Sequence[Added], context: Context) -> list[str]:
 def _is_repeated(point: Days) -> bool:
     period = point.period
     is_each = period is None or period.each or (period.definite and not period.months)
-    return is_each or not any(pick.nth for pick in point.picks)
+    return is_each or not point.is_counted
 
 
 def _remove_days(draft: Draft, point: Days) -> None:
@@ -171,8 +171,7 @@ def _remove_days(draft: Draft, point: Days) -> None:
     picks, period = point.picks, point.period or Period()
     kinds, sign = {pick.what for pick in picks}, 1 if picks[0].nth > 0 else -1
     weekdays = draft.weekdays or EVERY_DAY
-    is_counted = any(pick.nth for pick in picks)
-    if is_counted:
+    if point.is_counted:
         is_clear = max(kinds) < DAY or kinds == {DAY} or (kinds == {ANY} and len({day for _, day in weekdays}) == 1)
         is_every = draft.freq in {"DAILY", "WEEKLY"} and draft.interval == 1 and not draft.month_days
         is_clear = is_clear and is_every and all(pick.nth * sign > 0 for pick in picks)
@@ -188,11 +187,11 @@ def _remove_days(draft: Draft, point: Days) -> None:
             gone = {nth for nth, what in picks if what in {day, ANY}}
             if not gone:
                 draft.weekdays.append((each, day))
-            elif is_counted:
+            elif point.is_counted:
                 draft.weekdays += [(nth, day) for nth in range(sign, 6 * sign, sign) if nth not in gone]
         if not draft.weekdays:
             raise Refused("never", point.span)
-    if is_counted:
+    if point.is_counted:
         draft.freq = "MONTHLY"
     elif draft.freq == "DAILY" and draft.interval == 1:
         draft.freq = "WEEKLY"

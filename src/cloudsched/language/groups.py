@@ -97,12 +97,15 @@ class Plan:
     marks: set[str] = field(default_factory=set)
 
     @property
+    def days(self) -> list[Days]:
+        """Return the days of all groups."""
+        return [days for group in self.groups for days in group.days]
+
+    @property
     def recurs(self) -> bool:
         """Return whether any part of the phrase says that it repeats."""
-        return any(
-            group.repeat or (group.part and group.part.each) or any(days.marked for days in group.days)
-            for group in self.groups
-        )
+        is_each = any(group.repeat or (group.part and group.part.each) for group in self.groups)
+        return is_each or any(days.marked for days in self.days)
 
 
 def build_plan(clauses: Sequence[Clause]) -> Plan:

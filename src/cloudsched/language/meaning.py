@@ -78,7 +78,7 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
         return build_recurring(plan, context)
     if plan.calendars:
         raise Refused("no-recurrence")
-    counted = next((days for group in plan.groups for days in group.days if days.business), None)
+    counted = next((days for days in plan.days if days.business), None)
     if counted and context.calendar is not None:
         raise Refused("inexpressible", counted.span, "give the date: which days are holidays is not known here")
     return _build_dates(plan, context) if plan.added else build_once(plan, context)
@@ -127,8 +127,7 @@ def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None
         parts = [replace(every, picks=(pick,)) for pick in days.picks]
         parts += [replace(every, dates=(date,)) for date in days.dates]
         options = [Option(say("only number {nth} of them", nth=nth), [part]) for nth, part in enumerate(parts, 1)]
-        is_week = not days.period and not days.dates and all(not pick.nth for pick in days.picks)
-        if is_week and not days.marked:
+        if days.is_weekly and not days.marked:
             options.append(Option("each of them once", parts))
         options.append(Option("all of them", [every]))
         picked: list[Days] = context.choices.pick("which-of-month", days.span, tuple(options))
@@ -144,13 +143,12 @@ def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None
 
 def _fill_others(plan: Plan) -> None:
     """Replace "all other days" by the days of the week that no other part of the phrase names."""
-    all_days = [days for group in plan.groups for days in group.days]
+    all_days = plan.days
     others = [days for days in all_days if days.others]
     if not others:
         return
     left = set(range(DAY)) - {pick.what for days in all_days for pick in days.picks}
-    is_clear = all(days.others or (days.picks and not days.period) for days in all_days)
-    is_clear = is_clear and not any(pick.nth for days in all_days for pick in days.picks)
+    is_clear = all(days.is_weekly for days in all_days)
     if len(others) > 1 or not is_clear or not 0 < len(left) < DAY:
         raise Refused("inexpressible", others[0].span, "name the days, for example: every Monday and Tuesday")
     filled = replace(others[0], picks=tuple(Pick(0, day) for day in sorted(left)), others=False)
@@ -184,11 +182,7 @@ def _find_weekdays(group: Group) -> frozenset[int]:
     repeat = group.repeat
     unit = Unit.WEEK if group.days else Unit.DAY
     is_other = (repeat.interval > 1 or repeat.unit != unit) if repeat is not None else not group.days
-    are_plain = all(
-        (days.marked or days.plural)
-        and not (days.dates or days.period or days.weeks or days.positions or any(pick.nth for pick in days.picks))
-        for days in group.days
-    )
+    are_plain = all((days.marked or days.plural) and days.is_weekly for days in group.days)
     if is_other or not are_plain or group.months or group.only_if or group.relatives:
         return frozenset()
     return frozenset(pick.what for days in group.days for pick in days.picks) or frozenset(range(DAY))
@@ -258,7 +252,6 @@ def settle_context(plan: Plan, context: Context) -> None:
 def _is_recurring(plan: Plan, context: Context) -> bool:
     if plan.recurs:
         return True
-    all_days = [days for group in plan.groups for days in group.days]
     bounded = bool(plan.ends or plan.exceptions or plan.calendars or plan.start)
     decided = [
         _is_repeated(days, context, bounded=bounded, is_range=group.only_if is not None)
@@ -270,8 +263,8 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     has_others = any(group.relatives for group in plan.groups)
     if all(decided) and not has_others:
         return True
-    if has_others or any(days.dates or days.period or any(pick.nth for pick in days.picks) for days in all_days):
-        raise Refused("contradiction", all_days[0].span)
+    if has_others or not all(days.is_weekly for days in plan.days):
+        raise Refused("contradiction", plan.days[0].span)
     context.choices.assume("It is in every week.")
     return True
 
@@ -284,15 +277,14 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
         if days.dates or (period and (period.year is not None or period.ahead is not None)):
             return False
         several = len(days.picks) > 1 and not is_range
-        is_counted = any(pick.nth for pick in days.picks)
-        is_business = days.business and context.calendar is not None and is_counted
+        is_business = days.business and context.calendar is not None and days.is_counted
         if period and period.months and not is_business:
             return several or len(period.months) > 1 or days.plural
         if several or is_business or (period and not period.definite):
-            unit = period.unit if period is not None else Unit.MONTH if is_counted else Unit.WEEK
+            unit = period.unit if period is not None else Unit.MONTH if days.is_counted else Unit.WEEK
             context.choices.assume(f"It is in every {unit.name.lower()}.")
             return True
-        if not is_counted or (not period and days.picks[0].what == DAY):
+        if not days.is_counted or (not period and days.picks[0].what == DAY):
             return False
         if bounded:
             return True

@@ -44,7 +44,7 @@ def move_weekdays(group: Group, shift: int, context: Context) -> None:
 
 
 def _move(days: Days, shift: int, context: Context) -> Days:
-    if days.dates or days.weeks or days.period or any(pick.nth for pick in days.picks):
+    if not days.is_weekly:
         hint = "name the day on which that time is, for example: on Saturday at 1:00"
         raise Refused("inexpressible", days.span, hint)
 

@@ -207,6 +207,16 @@ class Days:
     others: bool = False
     span: Span = NOWHERE
 
+    @property
+    def is_counted(self) -> bool:
+        """Return whether they have numbers: the first, the 15th."""
+        return any(pick.nth for pick in self.picks)
+
+    @property
+    def is_weekly(self) -> bool:
+        """Return whether they are days of every week, and nothing limits them."""
+        return not (self.dates or self.weeks or self.period or self.positions or self.is_counted)
+
 
 @dataclass(frozen=True, slots=True)
 class Times:

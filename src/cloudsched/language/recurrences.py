@@ -395,7 +395,7 @@ class Builder:
         if bounds.count is not None:
             return
         base = max(bounds.start, context.today)
-        if end.before and any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
+        if end.before and any(days.is_counted for days in self.plan.days):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
         if end.point:
             until = find_last_day(end.point, context, base, through=end.through)

@@ -255,7 +255,7 @@ def _ask_nth(days: Days, context: Context) -> list[Draft]:
 def _build_from_dates(days: Days, interval: int, context: Context) -> list[Draft]:
     """Return the rules of dates, or of weeks by number. None are returned for other days."""
     if days.weeks:
-        if any(pick.nth for pick in days.picks):
+        if days.is_counted:
             raise Refused("inexpressible", days.span)
         return [Draft("YEARLY", interval, list(days.picks), weeks=sorted(days.weeks))]
     drafts = []
@@ -329,7 +329,7 @@ def _build_monthly(days: Days, repeat: Repeat, interval: int, context: Context) 
         raise Refused("contradiction", days.span)
     if period.months:
         within = Period(Unit.YEAR, months=period.months)
-    elif not any(pick.nth for pick in picks):
+    elif not days.is_counted:
         if not days.marked or days.plural:
             first = tuple(Pick(1, pick.what) for pick in picks)
             options = (Option("the first of each month", first), Option("every one", picks))
@@ -344,7 +344,7 @@ def _build_yearly(days: Days, interval: int, months: Sequence[int], context: Con
         if days.period.unit == Unit.MONTH and not months:
             raise Refused("contradiction", days.span)
         months = months or days.period.months
-    if not (days.dates or days.weeks or months or any(pick.nth for pick in days.picks)):
+    if not (days.dates or days.weeks or months or days.is_counted):
         raise Refused("too-vague", days.span)
     within = Period(Unit.YEAR, months=tuple(months))
     return _build_from_dates(days, interval, context) or _build_from_picks(days.picks, within, interval, days)

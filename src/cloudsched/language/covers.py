@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from unicodedata import category
 
 from cloudsched.language.grammar_clauses import parse_lead
@@ -54,32 +54,30 @@ _AMOUNTS: Final = frozenset(range(1000, 2400)) - frozenset(range(1900, 2100))
 
 T = TypeVar("T")
 _Condition = tuple[str, bool, frozenset[str]]
-_Rows = list[tuple[_Condition, list[_Condition], T]]
+_Rows = list[tuple[list[_Condition], T]]
 
 
 def _compile(table: Mapping[str, T]) -> _Rows[T]:
-    """Return the rows of a table: what must, or must not, stand where."""
+    """Return the rows of a table: what must, or must not, stand where. A word itself stands at ``0``."""
 
     def parse(condition: str) -> _Condition:
         place, _, kinds = condition.rpartition(":")
         return place or "0", kinds.startswith("!"), frozenset(kinds.strip("!").split("|"))
 
-    rows = [(list(map(parse, pattern.split())), value) for pattern, value in table.items()]
-    return [(conditions[0], conditions[1:], value) for conditions, value in rows]
+    return [(list(map(parse, pattern.split())), value) for pattern, value in table.items()]
 
 
 def _find(rows: _Rows[T], said: Mapping[str, AbstractSet[str]]) -> Iterator[T]:
     """Yield the values of the rows that hold, given the kinds of what stands where."""
-    for (place, is_absent, kinds), others, value in rows:
-        if said[place].isdisjoint(kinds) is is_absent:
-            for other, absent, some in others:
-                if said[other].isdisjoint(some) is not absent:
-                    break
-            else:
-                yield value
+    for conditions, value in rows:
+        for place, is_absent, kinds in conditions:
+            if said[place].isdisjoint(kinds) is not is_absent:
+                break
+        else:
+            yield value
 
 
-_PLACES: Final = {str(by): by for by in range(-2, 5)}
+_PLACES: Final = ("-2", "-1", "0", "1", "2", "3", "4")
 """The places around a word that a row may name."""
 
 _FUNCTIONS: Final = HARMLESS | {"start", "repeat", "other", "closest", "hence"}
@@ -255,6 +253,7 @@ _WAYS: Final = _compile(
 _OPEN_ENDS: Final = frozenset([*_LOOSE.split("|"), "for", "then", "greeting"])
 """The kinds of words that no title has before clauses in its midst."""
 _BLOCKING: Final = {"change", "condition", "until", "between"}
+_COMPOUND: Final = frozenset({"compound"})
 _WRITTEN_TIME: Final = re.compile(r"([01]?\d|2[0-3])\.[0-5]\d")
 """A time of day that might be another number: 9.15."""
 
@@ -281,6 +280,28 @@ _CLAUSES: Final = _compile(
 """What clauses say, by their class and what they have."""
 
 
+_LATER: Final = {"leads", *(kind for _, kind in _KINDS)}
+"""The kinds that a word has by those of its neighbours."""
+
+
+@lru_cache(maxsize=8192)
+def _look_up(classes: frozenset[str], facts: frozenset[str]) -> tuple[Any, ...]:
+    """Return the kinds that a word has by itself, and of each table the rows that it may have, without what holds."""
+    own = facts.union(classes, [next((name for name, some in _LEVELS.items() if classes <= some), "strong")])
+
+    def is_open(condition: _Condition) -> bool:
+        return condition[0] != "0" or not condition[2].isdisjoint(_LATER)
+
+    def select(rows: _Rows[Any]) -> _Rows[Any]:
+        return [
+            (list(filter(is_open, conditions)), value)
+            for conditions, value in rows
+            if all(is_open(each) or own.isdisjoint(each[2]) is each[1] for each in conditions)
+        ]
+
+    return own, *map(select, (_KINDS, _WORDS, _BEGINNINGS, _BEHIND))
+
+
 def find_covers(parser: Parser) -> list[Phrase]:
     """Return the ways to read a phrase, the cheapest first."""
     covers = sorted(_Covers(parser).find(), key=lambda each: each.price)
@@ -300,16 +321,17 @@ class _Covers:
         self._end = self._find_end()
         self._is_asked = False
         self._noun: Span | None = None
-        self._kinds = [self._classify(at) for at in range(self._end)]
-        self._kinds += [{"rim"} for _ in _PLACES]
+        self._words = [_look_up(frozenset(self._matches[at]), self._classify(at)) for at in range(self._end)]
         self._join_compounds()
-        self._around = [{place: self._kinds[at + by] for place, by in _PLACES.items()} for at in range(self._end)]
+        self._kinds = [set(word[0]) for word in self._words] + [{"rim"}] * len(_PLACES)
+        padded = [{"rim"}, {"rim"}, *self._kinds]
+        self._around = [dict(zip(_PLACES, padded[at:], strict=False)) for at in range(self._end)]
         for at in reversed(range(self._end)):
-            behind = max((match.end for match in self._matches[at].values()), default=at)
+            behind = max(self._matches[at].values(), default=(at,))[0]
             if "subject" in self._kinds[min(behind, self._end)]:
                 self._kinds[at].add("leads")
-            self._kinds[at].update(_find(_KINDS, self._around[at]))
-        self._prices = [next(_find(_WORDS, around)) for around in self._around]
+            self._kinds[at].update(_find(self._words[at][1], self._around[at]))
+        self._prices = [next(_find(word[2], around)) for word, around in zip(self._words, self._around, strict=True)]
         for at, price in enumerate(self._prices):
             if "half-known" in self._kinds[at]:
                 parser.block(at, "half-known")
@@ -327,11 +349,10 @@ class _Covers:
         is_closed = end and "closer" in self._matches[end - 1] and not {"intro", "remind"}.isdisjoint(self._matches[0])
         return end - 1 if is_closed else len(self._tokens)
 
-    def _classify(self, at: int) -> set[str]:
-        """Return the classes that a word has by itself."""
+    def _classify(self, at: int) -> frozenset[str]:
+        """Return the kinds that a word has besides its classes."""
         token, here = self._tokens[at], self._matches[at]
-        kinds = {*here}
-        kinds |= {token.kind, next((name for name, some in _LEVELS.items() if kinds <= some), "strong")}
+        kinds = {token.kind}
         if token.glued:
             before = self._tokens[at - 1]
             is_joined = "-" in {token.text, before.text} or (before.kind, token.kind) == (NUMBER, WORD)
@@ -354,16 +375,19 @@ class _Covers:
                 "misspelt": is_misspelt(word, language),
             }
             kinds.update(name for name, holds in facts.items() if holds)
-        return kinds
+        return frozenset(kinds)
 
     def _join_compounds(self) -> None:
         """Give words one class that are written together with one outside the lexicon: "7-minute-workout", "5k"."""
-        starts = [at for at in range(self._end) if "joined" not in self._kinds[at]]
+        starts = [at for at, word in enumerate(self._words) if "joined" not in word[0]]
+        if len(starts) == self._end:
+            return
         for first, end in pairwise([*starts, self._end]):
-            said = self._unite(first, end)
-            is_one = "unknown" in said or ({"dash", "unit"} <= said and "no-time" in self._kinds[end])
-            if end - first > 1 and is_one:
-                self._kinds[first:end] = [{"compound", *(each & {"dash"})} for each in self._kinds[first:end]]
+            some = [word[0] for word in self._words[first:end]]
+            said = frozenset().union(*some)
+            is_before = end < self._end and "no-time" in self._words[end][0]
+            if end - first > 1 and ("unknown" in said or ({"dash", "unit"} <= said and is_before)):
+                self._words[first:end] = [_look_up(each & {"dash"}, _COMPOUND) for each in some]
 
     def _unite(self, begin: int, end: int) -> set[str]:
         return set().union(*self._kinds[begin:end])
@@ -408,11 +432,10 @@ class _Covers:
                     yield from self._find_divided(begin, end, before, price)
                 continue
             whole = price
-            is_free = "mark" in _describe_all(lead) or "settled" not in _describe_all((*before, *rest))
-            if lead and end > after and is_free:
+            every = _describe_all((*before, *rest)) if lead and end > after else None
+            if every is not None and ("settled" not in every or "mark" in _describe_all(lead)):
                 yield from self._make(begin, end, (*lead, *before, *rest), price - spared, said, rest)
-                has_day = "day" in _describe_all((*before, *rest))
-                whole += _DAY_ALONE - spared if has_day else _NO_LEAD
+                whole += _DAY_ALONE - spared if "day" in every else _NO_LEAD
             for way in self._make(begin, end, (*before, *rest), whole, said, rest):
                 yield way
                 if {"shown", "clause"} <= said and "day" not in said and "single-day" in _describe_all(rest):
@@ -566,12 +589,12 @@ class _Covers:
             "last": last,
             "before": _describe_all(before[:-2]),
         }
-        price = sum(_find(_BEGINNINGS, said))
+        price = sum(_find(self._words[begin][3], said))
         if price >= _NEVER:
             self._parser.block(begin, hint=HINTS["half-known"])
         if "change" in said["0"] and "object" in said["1"]:
             price = _VERB - self._prices[begin]
-        return price + sum(_find(_BEHIND, said))
+        return price + sum(_find(self._words[begin][4], said))
 
 
 @lru_cache(maxsize=256)

@@ -369,9 +369,7 @@ def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matche
     if token.text.endswith("'s") and token.text not in language.entries and token.text[:-2] in language.entries:
         return {"possessive": Match(place + 1, 0)}  # "Monday's meeting"
     for words, kind, value in language.entries.get(token.text, ()):
-        if kind in result and result[kind].end >= place + len(words):
-            continue
-        end = _find_end(tokens, place, words)
+        end = _find_end(tokens, place, words) if len(words) > 1 else place + 1
         if end and (kind not in result or result[kind].end < end):
             result[kind] = Match(end, value)
     return result

@@ -23,7 +23,7 @@ from unicodedata import category
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import HARMLESS, NUMBER, PLAIN, WORD
-from cloudsched.language.nodes import Clause, Phrase, Repeat, Span, Unit
+from cloudsched.language.nodes import Clause, Months, Phrase, Repeat, Span, Start, Unit
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
@@ -232,7 +232,7 @@ _WAYS: Final = _compile(
         "before:days before:!divided rest:days next:!mark": 2.0,  # "weekday | alarm | every day"
         "before:days before:!divided rest:days end:change": 2.0,
         "next:times end:amount last:plain": 0.4,  # "flight LH | 1830"
-        "end:of next:start next:from-months": 1.5,  # "birthday of | Jan"
+        "end:of next:start next:months": 1.5,  # "birthday of | Jan"
         "last:edge": 2.0,
         "last:weekday|article end:number|tens|ordinal|article": 2.0,  # "on Friday | the 15th"
         "before:clause before:!shown last:weekday": 0.2,
@@ -454,7 +454,7 @@ class _Covers:
     ) -> Iterator[Phrase]:
         """Yield the way with this title if it is not too dear."""
         inner = self._trim(begin, end)
-        if not inner or not clauses:
+        if not inner or not clauses or price > MOST:
             return
         words = sum(not each.isdisjoint({"plain", "compound"}) for each in self._kinds[begin:end])
         title = self._unite(begin, end) | ({"single"} if words == 1 else set())
@@ -597,14 +597,19 @@ class _Covers:
         return price + sum(_find(self._words[begin][4], said))
 
 
-@lru_cache(maxsize=256)
 def _describe(clause: Clause) -> set[str]:
     """Return the class of a clause, what it has, and what it says."""
-    said = {"clause", type(clause).__name__.lower()}
-    said |= {name for name in clause.__slots__ if getattr(clause, name)}
-    said.add(f"from-{type(getattr(clause, 'point', None)).__name__.lower()}")
-    if isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
-        said.add("length")
+    names = [name for name in clause.__slots__ if getattr(clause, name)]
+    if isinstance(clause, Start) and isinstance(clause.point, Months):
+        names.append("months")
+    elif isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
+        names.append("length")
+    return _say_kinds("clause", type(clause).__name__.lower(), *names)
+
+
+@lru_cache(maxsize=1024)
+def _say_kinds(*names: str) -> set[str]:
+    said = set(names)
     return said.union(*(kinds.split() for kinds in _find(_CLAUSES, {"0": said})))
 
 

@@ -368,7 +368,10 @@ def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matche
     result: Matches = {kind: Match(place + 1, token.value[0])} if kind else {}
     if token.text.endswith("'s") and token.text not in language.entries and token.text[:-2] in language.entries:
         return {"possessive": Match(place + 1, 0)}  # "Monday's meeting"
+    following = tokens[place + 1].text if place + 1 < len(tokens) else ""
     for words, kind, value in language.entries.get(token.text, ()):
+        if len(words) > 1 and following not in {words[1], "-"}:
+            continue
         end = _find_end(tokens, place, words) if len(words) > 1 else place + 1
         if end and (kind not in result or result[kind].end < end):
             result[kind] = Match(end, value)

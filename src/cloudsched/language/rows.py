@@ -24,7 +24,6 @@ tried at words that can begin it, so begin it with classes: ``&number|tens`` bef
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -158,4 +157,6 @@ def _place(result: Any, span: Span) -> Any:  # noqa: ANN401 -- nodes, or values 
     if isinstance(result, Refused):
         result.span = result.span if is_placed else span
         raise result
-    return result if is_placed else replace(result, span=span)
+    if is_placed:
+        return result
+    return type(result)(*[getattr(result, name) for name in result.__slots__[:-1]], span)  # `replace` is slow

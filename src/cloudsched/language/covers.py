@@ -137,6 +137,7 @@ _WORDS: Final = _compile(
     {
         "ordinal-end leads": 0.25,  # "last call"
         "next|ordinal-end 1:possessive 2:plain": 0.25,  # "last week's numbers"
+        "strong at 1:article 2:plain": 0.08,  # Dutch: "wandelen om het huis"
         "strong !half-known|to": 2.5,
         "quote": 0.0,
         "half-known -1:at|each|before|after|until|from|on|in|by": _NEVER,
@@ -151,6 +152,7 @@ _WORDS: Final = _compile(
         "misspelt": 1.7,
         "mark|no-time": 0.06,
         "function|half-plain|verb": 0.08,
+        "month -1:rim|clause|clock|oclock|halfday|weekday|to 1:for 2:plain": 0.45,  # "March for science"
         "weak number -1:at|on|in|from|to|until|before|after|past": 2.0,
         "weak leads": 0.25,  # "Friday drinks"
         "weak number 1:unit|hour-mark 2:plain": 0.25,  # "24 hour fitness"
@@ -299,7 +301,7 @@ def _look_up(classes: frozenset[str], facts: frozenset[str]) -> tuple[Any, ...]:
             if all(is_open(each) or own.isdisjoint(each[2]) is each[1] for each in conditions)
         ]
 
-    return own, *map(select, (_KINDS, _WORDS, _BEGINNINGS, _BEHIND))
+    return own, select(_KINDS), select(_WORDS), select(_BEGINNINGS), select(_BEHIND)
 
 
 def find_covers(parser: Parser) -> list[Phrase]:
@@ -589,7 +591,7 @@ class _Covers:
             "last": last,
             "before": _describe_all(before[:-2]),
         }
-        price = sum(_find(self._words[begin][3], said))
+        price: float = sum(_find(self._words[begin][3], said))
         if price >= _NEVER:
             self._parser.block(begin, hint=HINTS["half-known"])
         if "change" in said["0"] and "object" in said["1"]:

@@ -380,7 +380,7 @@ class _Said:
         intent, kinds = asked.intent, [self.matches[at].keys() for at in rest]
         joint = next((at for at, each in enumerate(kinds) if "joint" in each), -1)
         says_on = joint < 0 and bool(kinds) and "on" in kinds[0]
-        if (first := _FIRST.get(intent)) is not None:
+        if intent is not None and (first := _FIRST.get(intent)) is not None:
             is_one = asked.is_once or intent is Intent.SKIP
             return ([(first,)] if left or intent is not Intent.DELETE else []) if rest else [(first, _ONE)] * is_one
         if intent is Intent.RESTATE:
@@ -388,7 +388,7 @@ class _Said:
         if intent not in _MOVES or (intent is Intent.MOVE and says_on):  # "move it on Friday" does not say where to
             return []
         if kinds and "from" in kinds[0]:
-            ways = [(_MOVE,)]
+            ways: list[Lead] = [(_MOVE,)]
         elif asked.is_once or (self.is_owned and not asked.has_verb):
             ways = [(_MOVE, _ONE, _ONCE, _ONTO)]
         elif joint > 0 and (left or intent is Intent.MOVE):

@@ -182,9 +182,10 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
     if asks_reminder(text):
         return None
     refused: Proposal | None = None
-    around = {"said": delivery.rest, "end": len(" ".join(asked.split())), "channels": delivery.channels}
+    end = len(" ".join(asked.split()))
     for found in find_requests(asked, situation.tasks, sends=bool(delivery.channels)):
-        request, operation = found._replace(**around), OPERATIONS.get(found.intent)
+        request = found._replace(said=delivery.rest, end=end, channels=delivery.channels)
+        operation = OPERATIONS.get(found.intent)
         update = _try_leads(situation, request)
         if request.intent is Intent.RESTATE and _may_be_new(situation, asked, request, update):
             continue

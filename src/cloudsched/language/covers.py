@@ -596,7 +596,8 @@ class _Covers:
             self._parser.block(begin, hint=HINTS["half-known"])
         if "change" in said["0"] and "object" in said["1"]:
             price = _VERB - self._prices[begin]
-        return price + sum(_find(self._words[begin][4], said))
+        price += sum(_find(self._words[begin][4], said))
+        return price
 
 
 def _describe(clause: Clause) -> set[str]:

@@ -134,7 +134,7 @@ Rule(
     ("[a] part=minute-unit", lambda part: ((Unit.MINUTE, part),)),
     (
         "count=@count unit=@unit part=and-half !of|a|unit",
-        lambda count, unit, part: (found := _measure(unit, part=part)) and (*_measure(unit, count), *found),
+        lambda count, unit, part: (found := _measure(unit, part=part)) and (*(_measure(unit, count) or ()), *found),
     ),
     ("count=@count unit=@unit", _measure),
 )

@@ -128,10 +128,10 @@ def resolve_date_order(node: Date, context: Context) -> Date:
     """Return a date whose day and month are decided. Ask if 3/4 can be either."""
     if node.swapped is None:
         return node
-    options = tuple(
+    options = [
         Option(say("{day} {month}", day=order[1], month=say(English.months[order[0] - 1])), order)
         for order in ((node.month or 1, node.day or 1), node.swapped)
-    )
+    ]
     chosen = context.choices.pick("date-order", node.span, options)
     return replace(node, month=chosen[0], day=chosen[1], swapped=None)
 
@@ -215,9 +215,7 @@ def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:
 def ask_day(days: Iterable[date], span: Span, context: Context) -> date:
     """Ask which of some days is meant."""
     today = context.today
-    options = tuple(
-        Option(say("today, {day:%Y-%m-%d}", day=day) if day == today else say_day(day), day) for day in days
-    )
+    options = [Option(say("today, {day:%Y-%m-%d}", day=day) if day == today else say_day(day), day) for day in days]
     return context.choices.pick("this-or-next", span, options)
 
 

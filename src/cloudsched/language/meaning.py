@@ -27,6 +27,7 @@ from cloudsched.language.nights import find_shift, move_weekdays
 from cloudsched.language.nodes import (
     DAY,
     FOLLOWING,
+    NOWHERE,
     REGULARLY,
     REPEATS,
     Clause,
@@ -130,7 +131,7 @@ def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None
         if days.is_weekly and not days.marked:
             options.append(Option("each of them once", parts))
         options.append(Option("all of them", [every]))
-        picked: list[Days] = context.choices.pick("which-of-month", days.span, tuple(options))
+        picked: list[Days] = context.choices.pick("which-of-month", days.span, options)
         chosen += picked
     group.days = chosen
     for node in [node for node in group.relatives if node.kind == "weekend"]:
@@ -245,7 +246,7 @@ def settle_context(plan: Plan, context: Context) -> None:
         names, code = plan.place.names, "zone"
         if plan.place.is_loose and context.is_titled:  # "meet Bob in London" may be where, and no zone
             names, code = tuple(dict.fromkeys((context.timezone, *names))), "place"
-        options = tuple(Option(name, name) for name in names)
+        options = [Option(name, name) for name in names]
         context.timezone = names[0] if len(names) == 1 else context.choices.pick(code, plan.place.span, options)
 
 
@@ -361,7 +362,7 @@ def _ask_day_within(within: Within, context: Context) -> Relative:
     if within.ahead and within.unit != Unit.QUARTER:
         then = add_length(context.today, Length(((within.unit, within.ahead),), within.span))
     options = [Option(say_day(day), day) for day in ((first, then) if within.ahead else (then,))]
-    chosen = context.choices.pick("which-of-month", within.span, tuple(options))
+    chosen = context.choices.pick("which-of-month", within.span, options)
     return Relative("day", (chosen - context.today).days, span=within.span)
 
 
@@ -393,7 +394,7 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
     is_adverb = part is not None and part.is_adverb and days[0] > context.today
     if shift and part is not None and is_adverb and part.span > group.clocks[-1].span:
         # "morgen um 3 Uhr nachts" may be early tomorrow, or late in tomorrow's night
-        options = tuple(Option(say_day(days[0] + timedelta(days=more)), more) for more in (0, shift))
+        options = [Option(say_day(days[0] + timedelta(days=more)), more) for more in (0, shift)]
         shift = context.choices.pick("this-or-next", part.span, options)
     if shift:
         days = [day + timedelta(days=shift) for day in days]
@@ -459,7 +460,7 @@ def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
     if group.midnight:
         return _resolve_midnight(day, group.midnight, group, context)
     if not group.has_times and day == context.today and make_local_time(day, *context.default) <= context.local:
-        span = group.relatives[0].span if group.relatives else (0, 0)
+        span = group.relatives[0].span if group.relatives else NOWHERE
         raise Refused("too-vague", span, "the default time has passed today; give a time")
     return [make_local_time(day, *time) for time in find_times(group, context)]
 
@@ -475,7 +476,7 @@ def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -
     if not is_eve and any(days.dates or any(pick.what == DAY for pick in days.picks) for days in group.days):
         context.choices.assume("Midnight is the start of the day.")
         return [begins]
-    options = tuple(Option(say("{day} at 00:00", day=say_day(each)), each) for each in (begins, ends))
+    options = [Option(say("{day} at 00:00", day=say_day(each)), each) for each in (begins, ends)]
     chosen = context.choices.pick("midnight", clock.span, options)
     return [chosen]
 

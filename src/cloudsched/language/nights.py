@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.schedules.words import English
 from cloudsched.language.messages import say, say_all
-from cloudsched.language.nodes import Days, Pick
+from cloudsched.language.nodes import Pick
 from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
@@ -30,25 +30,16 @@ def find_shift(group: Group, context: Context) -> int:
     early = {time.hour < _DAWN for time in times}
     if len(early) > 1:
         raise Refused("inexpressible", group.clocks[0].span, "say the times before and after midnight one by one")
-
-    is_early = early.pop()
-    if part is not None and part.is_ending:
-        return 0 if is_early else -1
-    return 1 if is_early else 0
+    return early.pop() - (part is not None and part.is_ending)
 
 
 def move_weekdays(group: Group, shift: int, context: Context) -> None:
     """Move the days of a group that repeats by so many days."""
-    if shift:
-        group.days = [_move(days, shift, context) for days in group.days]
-
-
-def _move(days: Days, shift: int, context: Context) -> Days:
-    if not days.is_weekly:
-        hint = "name the day on which that time is, for example: on Saturday at 1:00"
-        raise Refused("inexpressible", days.span, hint)
-
-    moved = [(pick.what + shift) % 7 for pick in days.picks]
-    days_said = say_all([say(English.weekdays[day]) for day in moved])
-    context.choices.assume(say("That is on {days}, in the night.", days=days_said))
-    return replace(days, picks=tuple(Pick(0, day) for day in moved), business=False)
+    for at, days in enumerate(group.days if shift else ()):
+        if not days.is_weekly:
+            hint = "name the day on which that time is, for example: on Saturday at 1:00"
+            raise Refused("inexpressible", days.span, hint)
+        moved = [(pick.what + shift) % 7 for pick in days.picks]
+        days_said = say_all([say(English.weekdays[day]) for day in moved])
+        context.choices.assume(say("That is on {days}, in the night.", days=days_said))
+        group.days[at] = replace(days, picks=tuple(Pick(0, day) for day in moved), business=False)

@@ -175,7 +175,7 @@ class Context:
         return start, self.resolve_time(last)
 
     def _ask(self, code: str, clock: Clock, times: tuple[TimeOfDay, ...]) -> TimeOfDay:
-        return self.choices.pick(code, clock.span, tuple(Option(say("at {time}", time=time), time) for time in times))
+        return self.choices.pick(code, clock.span, [Option(say("at {time}", time=time), time) for time in times])
 
     def ask_half(self, clock: Clock) -> TimeOfDay:
         """Ask in which half of the day an hour is."""

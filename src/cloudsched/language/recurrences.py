@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.schedules.words import English
-from cloudsched.language.dates import add_length, find_first_day, find_last_day, find_within, make_local_time
+from cloudsched.language.dates import ONE_DAY, add_length, find_first_day, find_last_day, find_within, make_local_time
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
 from cloudsched.language.messages import say
 from cloudsched.language.nodes import (
     DAY,
+    NOWHERE,
     Clock,
     Date,
     Days,
@@ -47,7 +48,7 @@ def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
     if repeat.unit != Unit.HOUR and not group.days:
         often = _spread_evenly(group, replace(repeat, interval=1, rate=repeat.interval, loose=""))
         options.append(Option(f"{rate} a {unit}", often))
-    return context.choices.pick("bi", repeat.span, tuple(options))
+    return context.choices.pick("bi", repeat.span, options)
 
 
 def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
@@ -187,7 +188,7 @@ def ask_window(window: Window, context: Context, repeatedly: str = "") -> list[C
         options.append(Option(repeatedly, []))
     if window.spoken is not None:
         options.append(Option("minutes before the hour", [window.spoken]))
-    return context.choices.pick("window", window.span, tuple(options))
+    return context.choices.pick("window", window.span, options)
 
 
 def find_times(
@@ -236,7 +237,7 @@ def _ask_midnight(clock: Clock, context: Context, drafts: Sequence[Draft]) -> No
     options = [Option("the midnight at the start of the day", False)]
     if plain:
         options.append(Option("the midnight at the end of the day", True))
-    if context.choices.pick("midnight", clock.span, tuple(options)):
+    if context.choices.pick("midnight", clock.span, options):
         for draft in drafts:
             draft.weekdays = [(0, (day + 1) % 7) for _, day in draft.weekdays]
 
@@ -361,7 +362,7 @@ class Builder:
             return True
         day = datetime.fromisoformat(text)
         following = full.next_after(self.context.to_instant(day) - timedelta(seconds=1))
-        return following is not None and following < self.context.to_instant(day + timedelta(days=1))
+        return following is not None and following < self.context.to_instant(day + ONE_DAY)
 
     def _fill_days(self, draft: Draft) -> None:
         """Fill in the days that a rule takes from its start: "every month" uses the day of the month of the start."""
@@ -381,7 +382,7 @@ class Builder:
             return
         self.context.choices.assume(said)
         if lacks_days(draft):
-            draft.skip = self.context.choices.pick("month-end", (0, 0), MONTH_ENDS)
+            draft.skip = self.context.choices.pick("month-end", NOWHERE, MONTH_ENDS)
         self.floating = True
 
     def _apply_end(self, end: End) -> None:
@@ -400,9 +401,9 @@ class Builder:
         if end.point:
             until = find_last_day(end.point, context, base, through=end.through)
             if end.before:
-                until = find_first_day(end.point, context, base) - timedelta(days=1)
+                until = find_first_day(end.point, context, base) - ONE_DAY
         elif end.length:
-            until = add_length(bounds.start, end.length) - timedelta(days=1)
+            until = add_length(bounds.start, end.length) - ONE_DAY
         else:
             raise Refused("contradiction", end.span)
         if end.clock is not None:
@@ -438,12 +439,12 @@ class Builder:
         is_open = bounds.count is None and not bounds.has_start
         if is_open and all(draft.is_fixed for draft in self.drafts):
             return datetime.fromisoformat(BEGINNING)
+        begin = make_local_time(bounds.start, *(context.resolve_time(start.clock) if start.clock else TimeOfDay(0)))
         if any(draft.freq in _STEPS for draft in self.drafts):
             if isinstance(start.point, Relative) and start.point.kind == "now":
                 return context.local
             if bounds.has_start:
-                time = context.resolve_time(start.clock) if start.clock is not None else TimeOfDay(0)
-                return make_local_time(bounds.start, *time)
+                return begin
             context.choices.assume("The interval counts from now.")
             step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
             # With a number of times, the first one is one interval from now.
@@ -457,12 +458,9 @@ class Builder:
             return phase
 
         texts = [text for draft in self.drafts for text in replace(draft, interval=1).to_rrules()]
-        begin = make_local_time(bounds.start, 0, 0)
         if not bounds.has_start:
             begin = max(begin, context.local + timedelta(seconds=1))
         free = Schedule(rrule=texts, dtstart=f"{begin:%Y-%m-%d}T00:00:00", timezone="UTC")
-        if start.clock is not None and bounds.has_start:
-            begin = make_local_time(bounds.start, *context.resolve_time(start.clock))
         result = free.next_after(begin.replace(tzinfo=UTC) - timedelta(seconds=1))
         if result is None:
             raise Refused("never")

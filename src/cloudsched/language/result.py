@@ -10,7 +10,7 @@ from cloudsched.errors import InvalidSchedule, Portable, SearchLimitReached
 from cloudsched.language.messages import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.nodes import Span
@@ -91,11 +91,11 @@ class Option(NamedTuple, Generic[T]):
 class Unclear(Portable, Exception):
     """The phrase is ambiguous: a decision it leaves open, and the possible answers."""
 
-    def __init__(self, code: str, span: Span, options: tuple[Option[Any], ...]) -> None:
+    def __init__(self, code: str, span: Span, options: Sequence[Option[Any]]) -> None:
         super().__init__(code)
         self.code: str = code
         self.span: Span = span
-        self.options: tuple[Option[Any], ...] = options
+        self.options: Sequence[Option[Any]] = options
 
 
 class Choices:
@@ -112,7 +112,7 @@ class Choices:
         self.notes: list[str] = []
         self.is_timed = True
 
-    def pick(self, code: str, span: Span, options: tuple[Option[T], ...]) -> T:
+    def pick(self, code: str, span: Span, options: Sequence[Option[T]]) -> T:
         """Return the value of the option that was chosen. Raises Unclear before one is."""
         chosen = self.taken.get((code, span))
         if chosen is None:

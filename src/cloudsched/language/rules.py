@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.language.dates import resolve_date_order
 from cloudsched.language.grammar_days import list_weekdays
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, OnlyIf, Period, Pick, Repeat, Span, Unit
+from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Days, OnlyIf, Period, Pick, Repeat, Span, Unit
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
     drafts = _build_days(group, months, context)
     if group.only_if and len(group.days) > 1:
         raise Refused("inexpressible", group.only_if.span, "make two schedules: one for each kind of day")
-    span = group.days[0].span if group.days else (0, 0)
+    span = group.days[0].span if group.days else NOWHERE
     is_told = settled or any(date.is_leap_day for days in group.days for date in days.dates)
     is_told = is_told or (bool(group.days) and all(days.plural for days in group.days))
     for draft in drafts:
@@ -212,7 +212,8 @@ def lacks_days(draft: Draft) -> bool:
 def _build_days(group: Group, months: list[int], context: Context) -> list[Draft]:
     """Return the rules for a group's days. `months` limit them."""
     repeat = group.repeat
-    if not repeat:
+    is_daily = repeat is not None and repeat.unit == Unit.DAY and repeat.interval == 1
+    if not repeat or (is_daily and group.days and all(map(_is_run, group.days))):
         return [draft for days in group.days for draft in _build_from_days(days, context)]
     freq, count = _PERIODS[repeat.unit]
     interval = repeat.interval * count
@@ -227,8 +228,6 @@ def _build_days(group: Group, months: list[int], context: Context) -> list[Draft
         return [draft for days in group.days for draft in _build_monthly(days, repeat, interval, context)]
     if freq == "YEARLY":
         return [draft for days in group.days for draft in _build_yearly(days, interval, months, context)]
-    if freq == "DAILY" and interval == 1 and all(map(_is_run, group.days)):
-        return [draft for days in group.days for draft in _build_from_days(days, context)]
     return _build_weekly(group, freq, interval)
 
 

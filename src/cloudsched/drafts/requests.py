@@ -63,7 +63,7 @@ OPERATIONS: Final[dict[Intent, DraftOperation]] = {
 _SKIP, _DROP, _ADD, MAKE, _MOVE = (("skip", 1), ("no-more", 1), ("add-more", 1), ("make", 2), ("relocate", 1))
 _ONE, _ONCE, _OF, _ONTO = (("one", 1), ("twice", 1), ("of", 1), ("onto", 1))
 _NEXT: Final = (_MOVE, _ONE, _ONTO)
-_FIRST: Final = {
+_FIRST: Final[dict[Intent | None, tuple[str, int]]] = {
     **dict.fromkeys((Intent.SKIP, Intent.CANCEL, Intent.PAUSE), _SKIP),
     **dict.fromkeys((Intent.DROP, Intent.DELETE), _DROP),
     Intent.ADD: _ADD,

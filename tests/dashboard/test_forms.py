@@ -205,7 +205,7 @@ def test_words_with_several_meanings_are_asked_back(stack: Stack, ui: str) -> No
         refused = send(f"{stack.url}/v1/schedules/preview", asked).json()
         page = new(ui, title="Ambiguous", schedule=words, timezone="Europe/Paris")
         assert page.status_code == 400
-        assert "These words have several meanings." in page.text
+        assert "These words leave something open." in page.text
         choices = [html.unescape(each) for each in re.findall(r'name="choose" value="([^"]+)"', page.text)]
         for choice, reading in zip(choices, refused["readings"], strict=True):
             chosen = post(f"{ui}/new", {**read_form(page.text), "choose": choice})

@@ -29,9 +29,9 @@ _ENDS_OR = "![!each|the-hour|adverb|comma|on|daysets|from|between|except @more]"
 def _make_clock(text: str, language: Language) -> Clock | None:
     if text[-3] not in ".:h":
         return None
-    hour, minute, *_ = map(int, re.split(r"\D", text))
+    hour, minute, second = (*map(int, re.split(r"\D", text)), 0)[:3]
     exact = language.clock24 or hour > 12 or text[0] == "0" or "h" in text
-    return Clock(hour, minute, exact=exact, oclock=language.clock24)
+    return Clock(hour, minute, second, exact=exact, oclock=language.clock24)
 
 
 def _split(token: Token) -> Clock | None:

@@ -101,11 +101,10 @@ def list_filters(chosen: Mapping[str, Any], visit: Visit) -> list[tuple[str, str
 
 def fetch(api: Api, visit: Visit, action_id: str) -> Json:
     """Ask the API for an action: its task, its latest run, who asked for it, and what of it can be taken back."""
-    del visit
     task, etag = api.task(action_id)
     if task["handler"] != BATCH_CHANGE_HANDLER:
         raise NotFound("action", action_id)
-    back = _BACK.get(task["payload"].get("action", ""))
+    back = _BACK.get(task["payload"].get("action", "")) if visit.may_change else None
     return {
         "action": task,  # no task of a page: nobody has chosen the zone of what runs it
         "etag": etag,

@@ -206,7 +206,7 @@ def build_rows(answer: Json, visit: Visit) -> Json:
     is_over = parse_instant(asked["until"]) <= parse_instant(visit.soonest)
     nouns = ("run has not started that was", "runs have not started that were") if is_over else ("run is", "runs are")
     said = count.write(*nouns)
-    window = f"from {visit.moment(asked['from']).text} until {visit.moment(asked['until']).text}"
+    window = f"after {visit.moment(asked['from']).text} until {visit.moment(asked['until']).text}"
     note = ""
     if cut := answer.get("completeUntil"):
         note = f"The list has only some of what is due after {visit.moment(cut).text}: too many tasks are due before."

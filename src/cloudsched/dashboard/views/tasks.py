@@ -98,7 +98,7 @@ def _build_task(task: Json, visit: Visit) -> Json:
     recent = task.get("recentStatuses", ())
     never = "no next run" if task["status"] == TaskStatus.ACTIVE else show_status(task["status"]).word.lower()
     at = find_instant(task, "nextExecutionTime")
-    if at and at <= visit.now and OPEN & {*recent}:
+    if at and at <= visit.now and (OPEN & {*recent} or (task.get("offeredAt") and task.get("overlap") != "ALLOW")):
         at, never = None, "after its open run"
     return {
         **task,

@@ -441,7 +441,7 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
         found = Reason.DUE, f", which has not begun. Of what has come due, {say_caught_up(task)}"
         if waits_for_open_run(task):
             missed = say_missed(question.evidence, occurrence)
-            found = Reason.OVERLAP, f". When the open run has ended, of what came due like it {missed}"
+            found = Reason.OVERLAP, f". When the open run has ended, {missed}"
     elif question.is_cut:
         return
     elif (kept := task.execution_retention) and occurrence + kept <= now:

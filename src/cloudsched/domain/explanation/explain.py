@@ -247,8 +247,8 @@ _OVERLAPS = {
 }
 
 _MISSED = {
-    Overlap.SKIP: "each is recorded as SKIPPED",
-    Overlap.BUFFER: "the latest runs, and each other is recorded as SKIPPED",
+    Overlap.SKIP: "what came due is skipped",
+    Overlap.BUFFER: "the latest runs, and what else came due is skipped",
 }
 
 

@@ -333,7 +333,7 @@ def _is_alone(task: Task, start: datetime, following: datetime | None, now: date
     # Jitter only delays a start. A change of zone may have made it earlier.
     if following is not None and (following <= now or task.zone_change) and jittered_start(task, following) <= now:
         return False
-    return now - start <= find_tolerance(task)
+    return start == now or now - start <= find_tolerance(task)
 
 
 def _decide_due(task: Task, at: datetime, now: datetime) -> BacklogDecision:

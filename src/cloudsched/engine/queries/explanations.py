@@ -124,7 +124,7 @@ def _list_holds(
     if any(each.action in EDITS and each.at > due for each in task.history):
         return
     for run in store.search.list_executions(task.id, limit=TOLD, before=due).items:
-        if run.started_at and task.overlap is not Overlap.ALLOW:
+        if run.started_at and run.started_at <= due and task.overlap is not Overlap.ALLOW:
             yield run.finished_at or due, f"the run of {name_instant(task, run.scheduled_for)} was open."
     if not shows_all or task.workers:
         return

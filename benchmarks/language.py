@@ -9,13 +9,11 @@ The phrases are a collection that people typed into schedulers, if it lies next 
 A phrase is right if the schedule is the
 intended one, wrong if it is another one without a warning, and otherwise refused. For phrases that mean nothing or are
 ambiguous, every schedule is wrong. Times are CPU time for
-one phrase, in milliseconds. The last line has more of ours: the median and the 99th percentile, a draft of the longest
-text, 4,000 characters, and the first phrase of a fresh process, with what it imports.
+one phrase, in milliseconds.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import warnings
 from argparse import ArgumentParser
@@ -24,7 +22,6 @@ from datetime import datetime
 from importlib import import_module
 from importlib.metadata import distributions
 from random import Random
-from statistics import median, quantiles
 from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -187,43 +184,6 @@ def score_generated(
     return score, taken
 
 
-_FIRST = """
-from time import process_time
-begin = process_time()
-from datetime import datetime, timezone
-from cloudsched.language import read
-read("every Monday at 9:30 stand-up", now=datetime.now(timezone.utc), timezone="UTC")
-print(process_time() - begin)
-"""
-
-
-def time_ours(count: int) -> dict[str, float]:
-    """Return our times in milliseconds."""
-    from cloudsched import App, Settings  # noqa: PLC0415 - only here
-    from cloudsched.testing import Simulation  # noqa: PLC0415 - the same
-
-    now = NOW.replace(tzinfo=load_tzinfo(ZONE))
-    texts = [one.text for one in paraphrases.make(Random(2026), count, ["en"])]  # noqa: S311 -- repeatable
-
-    def spend(call: Callable[[], object]) -> float:
-        begin = thread_time()
-        call()
-        return (thread_time() - begin) * 1000
-
-    times = [spend(lambda text=text: read(text, now=now, timezone=ZONE)) for text in texts]  # type: ignore[misc]
-    app = App(Settings())
-    with Simulation(app, start=now):
-        long = spend(lambda: app.draft(", ".join(texts)[:4000], timezone=ZONE, owner="ada"))
-    fresh = [sys.executable, "-c", _FIRST]
-    first = min(float(subprocess.check_output(fresh, text=True)) for _ in range(3))  # noqa: S603 -- our own text
-    return {
-        "median": median(times),
-        "99 %": quantiles(times, n=100)[-1],
-        "4,000 characters": long,
-        "first phrase": first * 1000,
-    }
-
-
 def main() -> None:
     """Print the scores."""
     parser = ArgumentParser(description="How plain words are read, beside other engines")
@@ -243,7 +203,6 @@ def main() -> None:
         from_templates, taken = score_generated(reader, options.phrases)
         right, wrong = (100 * from_templates[verdict] / options.phrases for verdict in ("right", "wrong"))
         print(f"{line}{right:8.1f} /{wrong:5.1f}" + f"{taken:8.2f}")
-    print("ms: " + ", ".join(f"{name} {taken:.2f}" for name, taken in time_ours(options.phrases).items()))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ VALUES: dict[str, object] = {
     "BaseException": StopIteration("text"),
     "InvalidSchedule": InvalidSchedule("a", "b", "c", "d"),
     "Span": (1, 2),
-    "tuple[Option[Any], ...]": ("one", "two"),
+    "Sequence[Option[Any]]": ("one", "two"),
     "OnFailure": len,
     "Task": SimpleNamespace(id="t-1"),
     "Execution": SimpleNamespace(id="e-1"),

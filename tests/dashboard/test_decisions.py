@@ -8,7 +8,7 @@ import re
 import pytest
 from pydantic import BaseModel
 from tests.dashboard.role_pages import Pages
-from tests.web.callers import DAY, MINUTE
+from tests.web.callers import DAY, HOUR, MINUTE
 
 from cloudsched import App, Context
 from cloudsched.domain.documents.authority import say_subject
@@ -103,8 +103,22 @@ def test_a_wait_that_ran_out_during_a_pause_asks_nobody(pages: Pages, app: App) 
     assert "It has asked for the event &#39;approved" in pages.read("/runs?within=P7D", "ada")
     task = pages.text("/tasks/free", "ada")
     assert "waits until its task is resumed. If none has come, it times out" in task
-    assert "Answer approved" not in text + task
+    assert "Answer" not in text + task
     assert "Nothing waits for an answer." in pages.read("/decisions", "ada")
+
+
+def test_which_run_an_answer_is_for_is_said_before_it_is_given(pages: Pages, app: App) -> None:
+    """A task of several runs that wait names each by its time, in order, and so does the form of each."""
+    app.create(id="free", title="Free", handler="any", owner="ada", schedule="every hour", overlap="ALLOW")
+    pages.sim.advance(HOUR * 3)
+    page = pages.read("/tasks/free", "ada")
+    links = re.findall(r'href="[./]*(/tasks/free/executions/[^"]*)">\s*Answer the run of\s*<time[^>]*>([^<]*)<', page)
+    times = [at for _, at in links]
+    assert times == sorted(times)
+    assert len(times) == 3
+    for page, at in links:
+        [form] = re.findall(r'href="[./]*(/tasks/free/\s*events/[^"]*)"', pages.read(page, "ada"))
+        assert f"run of {at}" in pages.read(form, "ada")
 
 
 @pytest.mark.parametrize(("decision", "word"), [("approve", "Approved"), ("reject", "Rejected")])

@@ -309,11 +309,11 @@ def test_an_awaited_event_is_answered_in_a_form(stack: Stack, ui: str) -> None:
     """What is wrong is said at its field; an event of no declared shape takes any JSON."""
     body = {"owner": "a", "title": "Ask", "handler": "asking"}
     task_id = send(f"{stack.url}/v1/tasks", body).json()["id"]
-    wait_until(lambda: "Answer decision…" in get(f"{ui}/tasks/{task_id}").text, "it waits for the decision")
-    (link,) = set(re.findall(rf'href="[^"]*tasks/{task_id}(/events/[^"]*)"', get(f"{ui}/tasks/{task_id}").text))
-    run = link.partition("executionId=")[2]
-    assert link in get(f"{ui}/tasks/{task_id}/executions/{run}").text
-    path = f"{ui}/tasks/{task_id}{link}"
+    path = f"{ui}/tasks/{task_id}"
+    wait_until(lambda: "the event 'decision'" in html.unescape(get(path).text), "it waits for the decision")
+    [run] = re.findall(r'href="[^"]*(/executions/[^"]*)">\s*Answer…', get(path).text)
+    [link] = re.findall(r'href="[^"]*(/events/[^"]*)">\s*Answer decision…', get(f"{path}{run}").text)
+    path += link
     page = get(path).text
     assert "What may be spent." in page
     form = read_form(page)
@@ -322,6 +322,7 @@ def test_an_awaited_event_is_answered_in_a_form(stack: Stack, ui: str) -> None:
     assert "greater than or equal to 1" in refused.text
     sent = post(path, {**form, "payload": '{"amount": 3}', "verb": "send"})
     assert "Sent." in sent.text
-    wait_until(lambda: "Answer other…" in get(f"{ui}/tasks/{task_id}").text, "it waits for the other event")
+    task_page = f"{ui}/tasks/{task_id}"
+    wait_until(lambda: "the event 'other'" in html.unescape(get(task_page).text), "it waits for the other event")
     other = f"{ui}/tasks/{task_id}/events/other"
     assert "Sent." in post(other, {**read_form(get(other).text), "verb": "send"}).text

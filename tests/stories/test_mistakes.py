@@ -107,7 +107,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "create jitter": (lambda d: d.app.create(**RIGHT, jitter="10 minutes"), "jitter: is no length of time (Give seconds, such as 600, or an ISO 8601 duration, such as PT10M.)"),
     "create zero": (lambda d: d.app.create(**RIGHT, schedule="every 0 minutes"), "schedule: 'every 0 minutes' cannot be scheduled (an interval is 1 or more, for example: every 5 minutes)"),
     "create 30 February": (lambda d: d.app.create(**RIGHT, schedule="30 February"), "schedule: '30 February' cannot be scheduled (there is no such date; check the day and the month)"),
-    "create words ambiguous": (lambda d: d.app.create(**RIGHT, schedule="every second Tuesday at 10am"), "schedule: 'every second Tuesday at 10am' can mean 'every month on the 2nd Tuesday at 10:00, UTC'; or 'every 2 weeks on Tuesday at 10:00, first on Tuesday 5 January 2027, UTC' (Choose one of them.)"),
+    "create words ambiguous": (lambda d: d.app.create(**RIGHT, schedule="every second Tuesday at 10am"), "schedule: 'every second Tuesday at 10am' can mean 'every month on the 2nd Tuesday at 10:00, UTC'; or 'every 2 weeks on Tuesday at 10:00, first on Tuesday 5 January 2027, UTC' (Say what is meant.)"),
     "create no handler": (lambda d: d.app.create(payload={}), "handler: Field required (It is required.)"),
     "create unknown handler": (lambda d: d.app.create(handler="remnd", payload={}), "handler: there is no handler named 'remnd' (Did you mean 'remind'? Registered: flow, remind.)"),
     "create payload typo": (lambda d: d.app.create(handler="remind", payload={"txt": "x"}), "payload.txt: is not a field of Reminder (Did you mean 'text'? Reminder has text: str, times: int (optional).)"),

@@ -185,7 +185,7 @@ GERMAN_MESSAGES: Final = {
     "{text!r} can mean {choices}": "{text!r} kann bedeuten: {choices}",
     "; or ": "; oder ",
     " at {words!r}": " bei {words!r}",
-    "Choose one of them.": "Wähle eines davon.",
+    "Say what is meant.": "Sag, was gemeint ist.",
     "{text!r} cannot be scheduled": "{text!r} lässt sich nicht planen",
     "{text!r} is not understood": "{text!r} ist nicht verständlich",
     "{text!r} is not understood at {words!r}": "{text!r} ist bei {words!r} nicht verständlich",

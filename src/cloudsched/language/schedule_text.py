@@ -112,7 +112,7 @@ def _refuse(text: str, reading: Reading, read_words: Callable[[str], Reading]) -
             }
             for each in reading.readings
         )
-        return AmbiguousSchedule("schedule", what, tell("Choose one of them."), readings)
+        return AmbiguousSchedule("schedule", what, tell("Say what is meant."), readings)
 
     hint = "; ".join(problem.hint for problem in reading.problems)
     closest = find_closest(text, reading, read_words)

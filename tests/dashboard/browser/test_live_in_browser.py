@@ -116,7 +116,7 @@ def test_rows_keep_their_order_under_the_pointer(tour: Visitor, site: Site) -> N
     first = page.locator("tbody tr").first.get_attribute("data-key")
     site.create("live-new-row")
     poll(page)
-    page.get_by_text("1 new. They show when you leave the list, or press r.").wait_for()
+    page.get_by_text("1 more. They show when you leave the list, or press r.").wait_for()
     assert page.locator("tbody tr").first.get_attribute("data-key") == first
     page.keyboard.press("r")
     page.get_by_role("link", name="live-new-row").wait_for()

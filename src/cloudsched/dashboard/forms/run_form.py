@@ -6,7 +6,7 @@ import uuid
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.forms.fields import (
     PAYLOAD,
     Again,
@@ -38,11 +38,14 @@ def fetch(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
         "schema": handler.get("payloadSchema"),
         "key": uuid.uuid4().hex,
         "executionId": visit.query.get("executionId"),
+        "record": None,
     }
     payload = task.get("payload", {})
     if event:
         answer["schema"] = handler.get("eventSchemas", {}).get(event)
         payload = {}
+        if answer["executionId"]:
+            answer["record"] = api.find(execution_path(task_id, answer["executionId"]))
     return {**answer, "texts": {PAYLOAD: write_payload(payload)}}
 
 
@@ -72,12 +75,14 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: 
     return Submitted(f"tasks/{task_id}", "trigger")
 
 
-def build(answer: Json, _visit: Visit) -> Json:
+def build(answer: Json, visit: Visit) -> Json:
     """Return what the form shows."""
     task = answer["task"]
     title = f"Run {task['title']} once"
     if answer["event"]:
         title = f"Answer {answer['event']}: {task['title']}"
+        if record := answer["record"]:
+            title += f", run of {visit.moment(record['scheduledFor']).text}"
     return {
         "error": "",
         "isChecked": False,

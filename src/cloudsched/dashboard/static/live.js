@@ -179,7 +179,7 @@ function show(text, isAsked = false) {
   for (const list of isAsked ? [] : next.querySelectorAll("tbody")) waiting += settle(list, main);
   const isWhole = morph(main, next);
   held = isWhole && !waiting ? null : text;
-  if (waiting) say(`${waiting} new. They show when you leave the list, or press r.`);
+  if (waiting) say(`${waiting} more. They show when you leave the list, or press r.`);
   document.title = fresh.title;
   document.dispatchEvent(new Event("shown"));
   for (const part of [".clock", ".views", ".foot"]) {

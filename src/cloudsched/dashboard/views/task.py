@@ -112,7 +112,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "isEvidenceOpen": first["reason"] not in _QUIET and task["status"] != TaskStatus.COMPLETED,
         "askedFindings": asked,
         "askedProblem": only_if(day and not asked, f"{shorten(day, 40)} is not a day that anything is known about."),
-        "awaited": _list_awaited(explanation),
+        "awaited": _list_awaited(findings, runs),
         "unclaimed": _UNCLAIMED,
         "rows": [build_execution(each, visit) for each in runs],
         "recorded": {each["id"] for each in runs},
@@ -132,14 +132,14 @@ def build(answer: Json, visit: Visit) -> Json:
     }
 
 
-def _list_awaited(explanation: Json) -> list[tuple[str, str]]:
-    """Return the events that runs wait for, each with its execution. A finding has the event's name in quotes."""
-    found = []
-    for finding in explanation["findings"]:
-        _, *quoted = finding["sentence"].split("'")
-        if finding["reason"] == Reason.WAITING_FOR_EVENT and len(quoted) > 1:
-            found.append((quoted[0], finding.get("executionId", "")))
-    return found
+def _list_awaited(findings: list[Json], runs: list[Json]) -> list[tuple[str, str]]:
+    """Return the runs that wait for an event, each behind its time, if that is known."""
+    times = {each["id"]: each["scheduledFor"] for each in runs}
+    return sorted(
+        (times.get(each["executionId"], ""), each["executionId"])
+        for each in findings
+        if each["reason"] == Reason.WAITING_FOR_EVENT
+    )
 
 
 def _read_moved(visit: Visit) -> str:

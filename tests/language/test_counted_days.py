@@ -157,12 +157,3 @@ def test_a_day_counted_from_a_date_is_once(phrase: str, locale: str, day: str) -
     """A single working day before a date is not every working day until then."""
     reading = read(phrase, now=NOW.replace(tzinfo=HERE), timezone=ZONE, locale=locale)
     assert list_local_times(reading, 2) == [f"{day}T09:00:00"]
-
-
-@try_each(
-    "phrase, locale",
-    [("every year on the day before christmas at 9:00", "en"), ("jedes Jahr am Tag vor Weihnachten um 9", "de")],
-)
-def test_a_day_counted_from_a_feast_may_be_each_year_s(phrase: str, locale: str) -> None:
-    eve = walk(both(month(12), dom(24)), ["09:00"], 4)
-    assert list_local_times(read(phrase, now=NOW.replace(tzinfo=HERE), timezone=ZONE, locale=locale), 4) == eve

@@ -14,7 +14,6 @@ from cloudsched.domain.schedules.calendar_rule import CALENDAR_ID, MAX_CALENDARS
 from cloudsched.language.dates import find_first_day, find_within, make_local_time
 from cloudsched.language.messages import say
 from cloudsched.language.nodes import (
-    ANY,
     DAY,
     WORKDAY,
     Added,
@@ -172,7 +171,7 @@ def _remove_days(draft: Draft, point: Days) -> None:
     kinds, sign = {pick.what for pick in picks}, 1 if picks[0].nth > 0 else -1
     weekdays = draft.weekdays or EVERY_DAY
     if point.is_counted:
-        is_clear = max(kinds) < DAY or kinds == {DAY} or (kinds == {ANY} and len({day for _, day in weekdays}) == 1)
+        is_clear = max(kinds) < DAY or kinds == {DAY}
         is_every = draft.freq in {"DAILY", "WEEKLY"} and draft.interval == 1 and not draft.month_days
         is_clear = is_clear and is_every and all(pick.nth * sign > 0 for pick in picks)
     else:
@@ -184,7 +183,7 @@ def _remove_days(draft: Draft, point: Days) -> None:
     else:
         draft.weekdays = []
         for each, day in weekdays:
-            gone = {nth for nth, what in picks if what in {day, ANY}}
+            gone = {nth for nth, what in picks if what == day}
             if not gone:
                 draft.weekdays.append((each, day))
             elif point.is_counted:

@@ -322,7 +322,6 @@ GERMAN_MESSAGES: Final = {
     "count it from a weekday or a day of the month": "zähle es ab einem Wochentag oder einem Tag des Monats",
     "count it in days or weeks": "zähle es in Tagen oder Wochen",
     "name a day that is in the same month": "nenne einen Tag, der im selben Monat liegt",
-    "name a date that every year has": "nenne ein Datum, das jedes Jahr hat",
     "name the date": "nenne das Datum",
     "name a day that is nearer": "nenne einen näheren Tag",
     "make two tasks, each with one business day of the month: for example one for the first, one for the last": (

@@ -16,7 +16,6 @@ from cloudsched.language.grammar_numbers import (
 )
 from cloudsched.language.lexicon import CLOCK, NUMBER
 from cloudsched.language.nodes import (
-    ANY,
     DAY,
     FOLLOWING,
     NOWHERE,
@@ -52,18 +51,6 @@ from cloudsched.language.rows import RULES, Rule
 
 if TYPE_CHECKING:
     from cloudsched.language.lexicon import Cursor
-
-
-def _split_weekday_dates(days: Days) -> list[Clause]:
-    """Return the days, with "Friday the 13th" as the 13th if it is a Friday."""
-    dates = days.dates
-    if not dates or any(date.month is not None for date in dates):
-        return [days]
-    weekdays = {date.weekday or 0 for date in dates}
-    if len(weekdays) > 1:
-        raise Refused("inexpressible", days.span)
-    picks = tuple(Pick(date.day or 0, DAY) for date in dates)
-    return [replace(days, picks=picks, dates=(), marked=True, on=True), OnlyIf(tuple(weekdays), days.span)]
 
 
 def _repeat_length(length: Length) -> Repeat | Refused | None:
@@ -119,8 +106,12 @@ parse_each = Rule(
             Part(part),
         ],
     ),
+    (
+        "@every date=@weekday_date",  # Friday the 13th
+        lambda date: [Days((Pick(date.day, DAY),), marked=True, on=True), OnlyIf((date.weekday,))],
+    ),
     ("@every holiday", lambda: Refused("holidays")),
-    ("@every &dayset:0|dayset:1|dayset:2|daysets days=@each_days", _split_weekday_dates),
+    ("@every &dayset:0|dayset:1|dayset:2|daysets days=@each_days", lambda days: days),
     ("@every !unit:0 unit=@unit", partial(Repeat, 1)),
     ("@every !ordinal unit=@unit !dayset|daysets|weekday", partial(Repeat, 1)),
     (  # "every second" alone is a unit, with days behind it an ordinal
@@ -130,7 +121,7 @@ parse_each = Rule(
         ),
         partial(Repeat, 1),
     ),
-    ("@every days=@each_days", _split_weekday_dates),
+    ("@every days=@each_days", lambda days: days),
 )
 
 
@@ -306,12 +297,6 @@ def _leave_out(found: list[list[Point] | tuple[str, ...]]) -> list[Clause]:
     return [Except(points), *([NamedCalendars(names)] if names else [])]
 
 
-def _leave_out_ordinal(nth: int, period: Period | None) -> list[Point]:
-    if period is not None and (period.unit != Unit.MONTH or period.ahead is not None or period.interval > 1):
-        raise Refused("inexpressible")
-    return [Days((Pick(nth, ANY),), period or Period(), marked=True)]
-
-
 def _leave_out_day(point: Date | Relative) -> list[Point] | None:
     is_any = isinstance(point, Relative) and point.kind == "weekday" and point.ahead is None
     return None if is_any else [point]
@@ -344,7 +329,7 @@ Rule(
 )
 Rule(
     "points",
-    ("[article] nth=@ordinal that-one [period=@period]", _leave_out_ordinal),
+    ("[article] @ordinal that-one", lambda: Refused("inexpressible")),
     ("[article] months=@months !number|ordinal|tens|day-number", lambda months: [Months(months)]),
     ("date=@occurrence", lambda date: [date]),
     ("point=@single_day", _leave_out_day),

@@ -193,6 +193,13 @@ def _make_dates(weekday: int | None, month: int, days: list[int], year: int | No
     return [Date(month, day, year, weekday) for day in days]
 
 
+Rule(
+    "weekday_date",
+    (
+        "weekday=weekday [comma] !@days_before_month day=@day_of_weekday !of|unit|month|weekday|dayset",
+        lambda weekday, day: Date(day=day, weekday=weekday),
+    ),
+)
 parse_dates = Rule(
     "dates",  # a month with one or several days, a numeric date, or a feast. A weekday may stand before it
     (
@@ -205,10 +212,7 @@ parse_dates = Rule(
     ),
     ("[weekday=@date_weekday] [article] month=month days=@days_after_month [year=@year]", _make_dates),
     ("[weekday=@date_weekday] days=@days_before_month !@several_months month=month [year=@year]", _make_dates),
-    (
-        "weekday=weekday [comma] !@days_before_month day=@day_of_weekday !of|unit|month|weekday|dayset",
-        lambda weekday, day: [Date(day=day, weekday=weekday)],
-    ),
+    ("date=@weekday_date", lambda date: [date]),
 )
 
 
@@ -274,13 +278,6 @@ Rule(
 Rule("month_day", ("&number &@is_digits day=@numbered_day", lambda day: day))
 
 
-def _make_range(token: Token) -> _Item | None:
-    first, last, *rest = token.value
-    if rest or "-" not in token.text or not 1 <= first < last <= _DAYS[-1]:
-        return None
-    return _pick_month_days(range(first, last + 1))
-
-
 _parse_item = Rule(
     "item",  # ordinals with what they count, names of days, or numbers
     (
@@ -298,7 +295,7 @@ _parse_item = Rule(
     ),
     ("day-number days=@numbered_days", _pick_month_days),
     ("&number days=@month_days &of &@period", _pick_month_days),  # 3, 15 and 30 of the month
-    ("[day-number] &pair token=@token pair &of &@period", _make_range),
+    ("pair &of &@period", lambda: Refused("inexpressible")),  # 1-7 of June
     (
         "the !@ordinal day=@numbered_day !@is_plain !month|weekday|dayset|number|past|dash",
         lambda day: _pick_month_days([day]),

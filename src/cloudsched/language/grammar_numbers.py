@@ -132,10 +132,7 @@ Rule(
     ("halves=halves unit=@unit", lambda halves, unit: _measure(unit, part=30 * halves)),
     ("count=@number part=and-half unit=@unit", _measure),
     ("[a] part=minute-unit", lambda part: ((Unit.MINUTE, part),)),
-    (
-        "count=@count unit=@unit part=and-half !of|a|unit",
-        lambda count, unit, part: (found := _measure(unit, part=part)) and (*(_measure(unit, count) or ()), *found),
-    ),
+    ("count=@count unit=@unit part=and-half !of|a|unit", _measure),
     ("count=@count unit=@unit", _measure),
 )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from calendar import monthrange
 from dataclasses import replace
-from datetime import date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -243,30 +242,14 @@ def _make_days(base: Days, first: int, last: int, span: Span = NOWHERE) -> Days:
 
 
 _IN_DAYS = {Unit.DAY: 1, Unit.WEEK: _WEEK}
-_A_YEAR = 365
 
 
-def count_date(node: Relative, base: Date) -> Date:
-    """Return the date that lies a number of days before or after one of each year, such as Christmas."""
-    if base.year is not None or not base.month or not base.day or base.weekday is not None:
-        raise Refused("contradiction", node.span)
-    shift = timedelta(days=_count_in_days(node, most=_A_YEAR))
-    if base.day > monthrange(_COMMON_YEAR, base.month)[1]:
-        raise Refused("inexpressible", node.span, "name a date that every year has")
-    days = [date(year, base.month, base.day) + shift for year in (2027, 2028)]
-    found = {(day.month, day.day) for day in days}
-    if len(found) > 1:  # a 29 February lies between
-        raise Refused("inexpressible", node.span, "name the date")
-    [(month, day)] = found
-    return Date(month, day, span=node.span)
-
-
-def _count_in_days(node: Relative, most: int = _SURE_DAYS) -> int:
+def _count_in_days(node: Relative) -> int:
     amounts = node.length.amounts if node.length is not None else ()
     if not amounts or any(unit not in _IN_DAYS for unit, _ in amounts):
         raise Refused("inexpressible", node.span, "count it in days or weeks")
     result = sum(_IN_DAYS[unit] * count for unit, count in amounts)
-    if result > most:
+    if result > _SURE_DAYS:
         raise Refused("inexpressible", node.span, "name a day that is nearer")
     return -result if node.back else result
 

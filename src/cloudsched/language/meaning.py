@@ -20,7 +20,7 @@ from cloudsched.language.dates import (
 )
 from cloudsched.language.exceptions import list_added
 from cloudsched.language.grammar_days import WEEKEND
-from cloudsched.language.grammar_points import count_date, count_days
+from cloudsched.language.grammar_points import count_days
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.messages import say, say_all, say_day
 from cloudsched.language.nights import find_shift, move_weekdays
@@ -101,8 +101,8 @@ def _repeat_counted(group: Group, context: Context) -> None:
     for node in [node for node in group.relatives if node.kind == "length"]:
         base = node.base
         if isinstance(base, Date) and repeat and repeat.unit == Unit.YEAR:
-            group.days.append(Days(dates=(count_date(node, base),), marked=True, on=True, span=node.span))
-        elif isinstance(base, Days) and not base.dates:
+            raise Refused("inexpressible", node.span, "name the date")
+        if isinstance(base, Days) and not base.dates:
             named = replace(base, span=node.span)
             period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
             if not repeat and not (base.marked or _is_repeated(named, context, bounded=False, is_range=True)):

@@ -98,8 +98,8 @@ REPEATS = "repeats"
 REGULARLY = "regularly"
 """The kind of the mark for a repetition without a frequency: "regularly", "recurring"."""
 
-DAY, WORKDAY, WEEKENDDAY, ANY = 7, 8, 9, 10
-"""The picks of a `Pick` besides a weekday, 0 to 6. ``ANY`` is any of the days from which an exception is taken."""
+DAY, WORKDAY, WEEKENDDAY = 7, 8, 9
+"""The picks of a `Pick` besides a weekday, 0 to 6."""
 
 
 class Pick(NamedTuple):

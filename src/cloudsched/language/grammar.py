@@ -76,7 +76,7 @@ def _move_day(edge: int | None, included: int | None, side: int, day: int, perio
     )
 
 
-Rule("day_number", ("day-number day=@number", lambda day: day))
+Rule("day_number", "day-number day=@number")
 parse_moved_days = Rule(
     "moved_days",  # the last business day before the 25th, the first working day on or after the 10th of each month
     (
@@ -86,8 +86,8 @@ parse_moved_days = Rule(
 )
 Rule(
     "night_to",
-    ("night-to", lambda: True),
-    ("night-from weekday|weekdays onto|to|on", lambda: True),
+    "night-to",
+    "night-from weekday|weekdays onto|to|on",
 )
 parse_night = Rule(
     "night",  # in der Nacht auf Samstag, the night from Friday to Saturday
@@ -105,8 +105,8 @@ parse_night = Rule(
 )
 Rule(
     "on_days",
-    ("on|for", lambda: True),
-    ("at &[[article] feast|dayset|daysets]", lambda: True),
+    "on|for",
+    "at &[[article] feast|dayset|daysets]",
 )
 parse_days_on = Rule(
     "days_on",

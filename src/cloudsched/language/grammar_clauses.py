@@ -73,7 +73,7 @@ def _repeat_days(interval: int, days: Days) -> list[Clause] | None:
     return [Repeat(interval, Unit.WEEK), on]
 
 
-Rule("every", ("[on|for] [repeat] each", lambda: True))
+Rule("every", "[on|for] [repeat] each")
 Rule(
     "few",  # the interval, as a number
     ("@every count=@number", lambda count: count or Refused("no-interval")),
@@ -82,7 +82,7 @@ Rule(
 )
 Rule("nth", ("@every nth=@ordinal", lambda nth: nth if nth > 1 else None))
 Rule("days_named", ("weekday=weekday", lambda weekday: (weekday,)), ("dayset=dayset", lambda dayset: SETS[dayset]))
-Rule("is_business", ("&business", lambda: True))
+Rule("is_business", "&business")
 parse_each = Rule(
     "each",  # an interval, days, a part of the day, or months with days in them
     ("@every &@is_exclaimed", lambda: Refused("completion")),
@@ -111,7 +111,7 @@ parse_each = Rule(
         lambda date: [Days((Pick(date.day, DAY),), marked=True, on=True), OnlyIf((date.weekday,))],
     ),
     ("@every holiday", lambda: Refused("holidays")),
-    ("@every &dayset:0|dayset:1|dayset:2|daysets days=@each_days", lambda days: days),
+    "@every &dayset:0|dayset:1|dayset:2|daysets days=@each_days",
     ("@every !unit:0 unit=@unit", partial(Repeat, 1)),
     ("@every !ordinal unit=@unit !dayset|daysets|weekday", partial(Repeat, 1)),
     (  # "every second" alone is a unit, with days behind it an ordinal
@@ -121,7 +121,7 @@ parse_each = Rule(
         ),
         partial(Repeat, 1),
     ),
-    ("@every days=@each_days", lambda days: days),
+    "@every days=@each_days",
 )
 
 
@@ -129,7 +129,7 @@ def _repeat(unit: int, interval: int | None = None, rate: int = 1, loose: str = 
     return Repeat(interval or 1, Unit(unit), rate, loose, adverb=True)
 
 
-Rule("rate", ("rate=twice", lambda rate: rate), ("rate=@number times", lambda rate: rate))
+Rule("rate", "rate=twice", "rate=@number times")
 parse_adverb = Rule(
     "adverb",  # daily, biweekly, once a week, 3 times a day
     ("[repeat] adverb:9", partial(_repeat, Unit.MONTH, 6)),
@@ -182,7 +182,7 @@ def _make_end(joint: int, point: Point, inclusive: int | None, clock: Clock | No
     return End(point, clock=clock, before=joint < 0, through=bool(inclusive) or joint == _THROUGH)
 
 
-Rule("day_of_range", ("[on|for] [article] nth=@ordinal", lambda nth: nth))
+Rule("day_of_range", "[on|for] [article] nth=@ordinal")
 Rule("single_nth", ("[on|for] [article] nth=@ordinal", lambda nth: Days((Pick(nth, DAY),))))
 Rule(
     "day_range",  # from the 1st to the 5th of every month, until the 15th of each month: days that repeat
@@ -191,7 +191,7 @@ Rule(
         _make_day_range,
     ),
 )
-Rule("any_clock", ("at clock=@bare_clock", lambda clock: clock), ("clock=@clock", lambda clock: clock))
+Rule("any_clock", "at clock=@bare_clock", "clock=@clock")
 Rule(
     "begin",
     ("start [on|in|at] point=@point [&at|clock clock=@any_clock]", Start),
@@ -210,7 +210,7 @@ parse_start = Rule(
         "from|between first=month to|dash|and last=month !number|ordinal|tens",
         lambda first, last: Months(tuple(list_around(first, last, MONTHS)), doubtful=True),
     ),
-    ("days=@day_range", lambda days: days),
+    "days=@day_range",
     (
         "from|between|start first=@single_nth to|until|and|dash !@dates last=@single_nth !of|month|weekday|dayset|unit",
         lambda first, last: [Start(first), End(last)] if 1 <= first.picks[0].nth < last.picks[0].nth else None,
@@ -224,11 +224,11 @@ parse_start = Rule(
         ),
     ),
     ("begin=@begin end=@range_end", lambda begin, end: [begin, end] if begin.point else None),
-    ("begin=@begin [onward]", lambda begin: begin),
+    "begin=@begin [onward]",
 )
 parse_end = Rule(
     "end",  # until June 30, before Christmas, for 3 weeks, 10 times
-    ("&until days=@day_range", lambda days: days),
+    "&until days=@day_range",
     ("joint=until [on] point=@day_point [inclusive=inclusive] [clock=@any_clock]", _make_end),
     ("joint=until|before [on] point=@point [inclusive=inclusive]", _make_end),
     (
@@ -304,20 +304,20 @@ def _leave_out_day(point: Date | Relative) -> list[Point] | None:
 
 parse_stretch = Rule(
     "stretch",  # from April 1 to April 10, between Christmas and New Year, next week
-    ("within=@within", lambda within: within),
+    "within=@within",
     ("from|between|start first=@stretch_end to|until|and|dash last=@stretch_end", Stretch),
 )
 Rule(
     "stretch_end",
     ("dates=@dates", lambda dates: dates[0] if len(dates) == 1 else None),
-    ("!@dates point=@single_day", lambda point: point),
+    "!@dates point=@single_day",
 )
 Rule("dated", ("date=@point", lambda date: date if isinstance(date, Date) and date.year is not None else None))
 Rule("occurrence", ("date=@dated at clock=@clock", lambda date, clock: replace(date, clock=clock)))
 Rule(
     "left_out",
     ("point=@day_range|@stretch", lambda point: [point]),
-    ("[on|for|in|start] days-of ids=@ids", lambda ids: ids),
+    "[on|for|in|start] days-of ids=@ids",
     (
         (
             "[on|for|in|start] [article] [named=@countries] [dash] holiday:1 "
@@ -325,7 +325,7 @@ Rule(
         ),
         lambda named, behind, whose: named or behind or whose or ("",),
     ),
-    ("[on|for|in|start] points=@points", lambda points: points),
+    "[on|for|in|start] points=@points",
 )
 Rule(
     "points",
@@ -335,7 +335,7 @@ Rule(
     ("point=@single_day", _leave_out_day),
     ("days=@repeated_days|@days", lambda days: [*days.dates] or [days]),
 )
-Rule("repeated_days", ("each days=@each_days", lambda days: days))
+Rule("repeated_days", "each days=@each_days")
 parse_except = Rule(
     "except",  # except Fridays, but not in July and August, except on 6 March and Christmas
     (
@@ -407,7 +407,7 @@ parse_mark = Rule(
     ("forever", partial(Mark, "forever")),
     ("twice:1 !per", partial(Mark, "once")),
 )
-Rule("weekday", ("weekday=weekday", lambda weekday: weekday))
+Rule("weekday", "weekday=weekday")
 RULES.update(
     is_exclaimed=lambda c: (c.token is not None and c.token.text == "!") or None,
     dates=parse_dates,

@@ -53,7 +53,7 @@ Rule(
 )
 Rule(
     "hour_number",
-    ("clock=@spelled", lambda clock: clock),
+    "clock=@spelled",
     ("&number &@is_long token=@token number", _split),  # 930, 1700
     ("&number|tens !@is_long token=@token hour=@number", lambda token, hour: Clock(hour, exact=token.text[0] == "0")),
 )
@@ -75,7 +75,7 @@ def _add_oclock(language: Language, clock: Clock, minute: int | None) -> Clock:
 
 Rule(
     "timed",
-    ("clock=@written [oclock]", lambda clock: clock),
+    "clock=@written [oclock]",
     ("&pair|number text=@decimal language=@language oclock", _make_clock),  # 8.15 Uhr, 8,15 Uhr
     ("&number &@is_long clock=@hour_number hours-said", lambda clock: replace(clock, exact=True)),
     ("clock=@hour_number &@is_glued hour-mark", lambda clock: replace(clock, exact=True, oclock=True)),
@@ -109,18 +109,18 @@ Rule(
 )
 Rule(
     "marked_hour",
-    ("clock=@halved|@timed", lambda clock: clock),
-    ("clock=@spelled !unit|times", lambda clock: clock),
-    ("&number &@is_military clock=@hour_number !unit|times", lambda clock: clock),
-    ("clock=@hour_number !unit|times &tonight|relday", lambda clock: clock),
-    ("clock=@hour_number &[next part]", lambda clock: clock),
+    "clock=@halved|@timed",
+    "clock=@spelled !unit|times",
+    "&number &@is_military clock=@hour_number !unit|times",
+    "clock=@hour_number !unit|times &tonight|relday",
+    "clock=@hour_number &[next part]",
 )
-Rule("plain_hour", ("!@is_three clock=@hour_number !unit|times", lambda clock: clock))
+Rule("plain_hour", "!@is_three clock=@hour_number !unit|times")
 Rule(
     "last_hour",  # it must not begin another clause, as in "9 times"
     ("clock=@plain_hour " + _COUNTS_NOTHING, lambda clock: clock if clock.hour <= 24 or clock.exact else None),
 )
-Rule("hour", ("hour=@marked_hour|@pair_clock|@plain_hour", lambda hour: hour))
+Rule("hour", "hour=@marked_hour|@pair_clock|@plain_hour")
 Rule(
     "named_clock",
     ("end=day-end", lambda end: Clock(17, exact=True, named=True, day_end=end)),
@@ -138,7 +138,7 @@ Rule("spoken_offset", ("minute=@spoken_minute side=past", _count))
 Rule(
     "offset",  # minutes after an hour, or before it. "9 to 17" and "10 to 5" are windows
     ("minute=half side=past", _count),
-    ("!half:15 half=half &number|tens", lambda half: half),  # half nine, halb neun
+    "!half:15 half=half &number|tens",  # half nine, halb neun
     ("minute=@number clock-minute side=past", _count),
     ("minute=@number side=past:1", _count),
     ("minute=@spoken_minute !to|until|dash side=past", _count),
@@ -185,7 +185,7 @@ Rule(
 
 Rule(
     "adjacent",  # a time that stands right behind another: 8am 2pm and 8pm
-    ("&clock !@is_behind_number clock=@clock !to|dash|until", lambda clock: clock),
+    "&clock !@is_behind_number clock=@clock !to|dash|until",
     (
         "!@is_behind_number clock=@clock !to|dash|until",
         lambda clock: clock if not clock.named and (clock.half is not None or clock.oclock) else None,
@@ -194,22 +194,22 @@ Rule(
 _JOINT = "comma|and|also [comma|and|also] "
 Rule(
     "next_bare",
-    (_JOINT + "[at] clock=@last_clock", lambda clock: clock),
-    ("clock=@adjacent", lambda clock: clock),
+    _JOINT + "[at] clock=@last_clock",
+    "clock=@adjacent",
 )
 Rule(
     "next_clock",
-    (_JOINT + "at clock=@last_clock", lambda clock: clock),
-    (_JOINT + "clock=@clock", lambda clock: clock),
-    ("clock=@adjacent", lambda clock: clock),
+    _JOINT + "at clock=@last_clock",
+    _JOINT + "clock=@clock",
+    "clock=@adjacent",
 )
 Rule(
     "said_at",
-    ("at", lambda: True),
-    ("&about", lambda: True),
-    ("&number|tens|pair|clock &@is_bare", lambda: True),
+    "at",
+    "&about",
+    "&number|tens|pair|clock &@is_bare",
 )
-Rule("to_hour", ("until !@year [at]", lambda: True), ("!until to|dash [at]", lambda: True))
+Rule("to_hour", "until !@year [at]", "!until to|dash [at]")
 _SPOKEN_TOO = "[ &spoken=@spoken ] "
 
 
@@ -249,7 +249,7 @@ parse_grid = Rule(
 )
 Rule(
     "minute_past",
-    ("minute=hour-point [the-hour] !number|tens|named-time|clock|oclock", lambda minute: minute),
+    "minute=hour-point [the-hour] !number|tens|named-time|clock|oclock",
     ("[at] minute-number minute=@number &[of|past each]", lambda minute: minute if minute < 60 else None),
     (
         "[at] !minute-number minute=@number [clock-minute] side=past !number|tens|named-time|clock " + _ENDS_OR,

@@ -85,7 +85,7 @@ Rule(
     ("first=month to|dash last=month !number|ordinal|tens", partial(list_around, names=MONTHS)),
     ("month=month !ordinal", lambda month: [month]),
 )
-Rule("later_months", ("months=@some_months !number|tens", lambda months: months))
+Rule("later_months", "months=@some_months !number|tens")
 Rule(
     "months",  # lists, and ranges such as June to August
     (
@@ -148,12 +148,9 @@ Rule(
 )
 Rule(
     "day_after_month",  # 20 and 30, the 15th, on day 20
-    (
-        "[on] [article] [day-number] !@is_long day=@counter ![&halfday-short|unit-short &@is_glued]"
-        + _NO_DAY
-        + "|of|month|weekday|weekdays|dayset",
-        lambda day: day,
-    ),
+    "[on] [article] [day-number] !@is_long day=@counter ![&halfday-short|unit-short &@is_glued]"
+    + _NO_DAY
+    + "|of|month|weekday|weekdays|dayset",
 )
 Rule(
     "day_before_month",
@@ -164,16 +161,14 @@ Rule(
 
 Rule(
     "days_before_month",  # 24, the 1st and 15th of
-    ("days=@several_before_month [day-word] !of [article] &month", lambda days: days),
-    (
-        "![number comma|and|or number] days=@several_before_month [day-word] of [article] &month",
-        lambda days: days,  # "3,15 of January" names days of a month, as "3,15 of month" does
-    ),
+    "days=@several_before_month [day-word] !of [article] &month",
+    # "3,15 of January" names days of a month, as "3,15 of month" does
+    "![number comma|and|or number] days=@several_before_month [day-word] of [article] &month",
 )
 
 
 Rule("several_months", ("months=@months", lambda months: len(months) > 1 or None))
-Rule("date_weekday", ("weekday=weekday [comma] [on-day &number|ordinal|tens]", lambda weekday: weekday))
+Rule("date_weekday", "weekday=weekday [comma] [on-day &number|ordinal|tens]")
 Rule(
     "day_of_weekday",
     ("article day=@ordinal", _check_day),
@@ -264,7 +259,7 @@ Rule(
     ("[article] days=daysets", lambda days: (SETS[days], True)),
     ("[article] days=dayset", lambda days: (SETS[days], days not in WEEKENDS)),
 )
-Rule("nths", ("[article] &ordinal|ordinal-end|tens nths=@ordinals", lambda nths: nths))
+Rule("nths", "[article] &ordinal|ordinal-end|tens nths=@ordinals")
 Rule(
     "counted_day",
     ("day-word", lambda: DAY),
@@ -275,7 +270,7 @@ Rule(
     "numbered_day",
     ("day=@number" + _NO_DAY, _check_day),
 )
-Rule("month_day", ("&number &@is_digits day=@numbered_day", lambda day: day))
+Rule("month_day", "&number &@is_digits day=@numbered_day")
 
 
 _parse_item = Rule(
@@ -303,7 +298,7 @@ _parse_item = Rule(
 )
 _parse_listed_item = Rule(
     "listed_item",  # every 2, 15
-    ("item=@item", lambda item: item),
+    "item=@item",
     ("&number days=@month_days !of", lambda days: _pick_month_days(days) if len(days) > 1 else None),
 )
 _parse_positions = Rule(
@@ -389,7 +384,7 @@ Rule(
 _parse_weeks = Rule(
     "week_numbers",
     ("in|of parity=parity [dash] [numbered] week-number", lambda parity: tuple(range(parity, 54, 2))),
-    ("in|of !parity week-number weeks=@week_list", lambda weeks: weeks),
+    "in|of !parity week-number weeks=@week_list",
 )
 Rule("week_of_year", ("week=@number", lambda week: week if 1 <= week <= 53 else None))
 

@@ -76,8 +76,8 @@ Rule(
 parse_number = Rule(
     "number",  # 12, twelve, twenty-one, two thousand and thirty two
     ("thousands=number thousand [[and] rest=@hundreds]", lambda thousands, rest: thousands * 1000 + (rest or 0)),
-    ("count=@hundreds", lambda count: count),
-    ("count=number", lambda count: count),
+    "count=@hundreds",
+    "count=number",
 )
 
 
@@ -87,7 +87,7 @@ def _count(nth: int, tens: int | None, back: int | None) -> int | None:
 
 Rule(
     "ordinal",  # 3rd, twenty-third, last (-1), second to last (-2), 4th last (-4), but "first on" is a start
-    ("!start nth=ordinal-end", lambda nth: nth),
+    "!start nth=ordinal-end",
     ("!start [tens=tens [dash]] nth=ordinal [[dash] back=to-last]", _count),
 )
 
@@ -124,7 +124,7 @@ def _parse_decimal(c: Cursor) -> str | None:
 
 
 Rule("unit", ("value=unit", Unit), ("&unit-short &@is_glued value=unit-short", Unit))
-Rule("count", ("count=a !number|tens", lambda count: count), ("[a] count=@number", lambda count: count))
+Rule("count", "count=a !number|tens", "[a] count=@number")
 Rule(
     "amount",
     ("part=fraction unit:2", partial(_measure, Unit.HOUR)),

@@ -59,19 +59,19 @@ Rule(
 )
 Rule(
     "business_days",
-    ("count=@number business", lambda count: count),
+    "count=@number business",
     ("a business", lambda: 1),
 )
 Rule(
     "distance",
-    ("length=@length !@is_oclock", lambda length: length),  # "9 uur van maandag tot vrijdag" is a time of day
+    "length=@length !@is_oclock",  # "9 uur van maandag tot vrijdag" is a time of day
     ("[on] [article] day-word &after|before", lambda: Length(((Unit.DAY, 1),))),
 )
 Rule(
     "counter",
     ("count=@ordinal|@number", lambda count: count if count > 0 else None),
 )
-Rule("is_before", ("before", lambda: True), ("after", lambda: False))
+Rule("is_before", "before", ("after", lambda: False))
 Rule("single_day", ("point=@point", lambda point: point if isinstance(point, Date | Relative) else None))
 Rule("day_point", ("point=@point", lambda point: None if isinstance(point, Months | Year) else point))
 Rule(
@@ -81,7 +81,7 @@ Rule(
 parse_relative = Rule(
     "relative",
     ("base=@day in|ahead length=@whole_days", partial(Relative, "length")),
-    ("day=@day", lambda day: day),
+    "day=@day",
     ("now", partial(Relative, "now")),
     (
         "!@is_in_series [on] weekday=weekday in|ahead count=@weeks",
@@ -117,7 +117,7 @@ parse_relative = Rule(
 )
 Rule("month_or_year", ("month=month [year=@year]", Date), ("year=@year", Date))
 Rule("calendar_unit", ("value=unit:4|unit:5|unit:6|unit:7", Unit))
-Rule("edge_of", ("[at|on|in] edge=edge &of|in|month|next [of|in] [article] !each", lambda edge: edge))
+Rule("edge_of", "[at|on|in] edge=edge &of|in|month|next [of|in] [article] !each")
 parse_edge = Rule(
     "edge",  # the end of the month, the beginning of next year
     ("count=@edge_of base=@month_or_year", partial(Relative, "edge")),
@@ -162,10 +162,10 @@ def _find_day(days: Days) -> Days | Relative | None:
 
 Rule(
     "point",  # a day, a month or a year at which a schedule starts or ends, or that it leaves out
-    ("point=@relative|@edge", lambda point: point),
+    "point=@relative|@edge",
     ("ahead=next unit:7", Year),
     ("ahead=next unit=@calendar_unit", partial(Relative, "unit")),
-    ("[on] &date|pair date=@numeric_date", lambda date: date),
+    "[on] &date|pair date=@numeric_date",
     ("[on] !date|pair days=@days", lambda days: days.dates[0] if len(days.dates) == 1 else None),
     ("[[on] [article] &ordinal|ordinal-end|weekday|weekdays|dayset|daysets] days=@days", _find_day),
     (

@@ -4,11 +4,13 @@
         "nearest",
         ("[on] [article] closest weekday=weekday to base=@point", lambda weekday, base: Relative("closest", ...)),
         ("[on|for] coming dayset:1|dayset:2", lambda: Relative("weekend", ahead=0)),
+        "day=@day",
     )
 
 The first row that matches counts. Its function gets the named values, None for those of a part that is left out. If it
-returns None, the row does not match: it is a guard, too. A `Refused` may be raised or returned. Nodes and refusals
-without a span get that of the row. A pattern is read from left to right and never tried again in another way:
+returns None, the row does not match: it is a guard, too. A pattern alone means the value that it names, or True. A
+`Refused` may be raised or returned. Nodes and refusals without a span get that of the row. A pattern is read from left
+to right and never tried again in another way:
 
     class  a|b  unit:5     the longest match of a class, of the first of several, or one with this value
     @rule  @a|@b           the first result that is not None of rules, or of functions in `RULES`
@@ -45,8 +47,8 @@ ANY = "any"
 class Rule:
     """Parses what the first of its rows that matches does. Leaves the cursor where it was if none does."""
 
-    def __init__(self, name: str, *rows: tuple[str, Callable[..., Any]]) -> None:
-        self.patterns = rows
+    def __init__(self, name: str, *rows: str | tuple[str, Callable[..., Any]]) -> None:
+        self.patterns = [(row, _find_value) if isinstance(row, str) else row for row in rows]
         self._chosen: dict[frozenset[str], Any] = {}  # the rows that words of these classes can begin
         RULES[name] = self
 
@@ -79,6 +81,10 @@ class Rule:
     def first(self) -> set[str]:
         """The classes that can begin it."""
         return {kind for _, first, *_ in self._rows for kind in first}
+
+
+def _find_value(**values: Any) -> Any:  # noqa: ANN401 -- the named one of a row
+    return next(iter(values.values()), True)
 
 
 def _compile(elements: Iterator[str]) -> tuple[list[Any], set[str]]:

@@ -56,8 +56,8 @@ def change(name: str, value: object, missing: tuple[MissingField, ...] = ()) -> 
     return Proposal(decision=Decision.UPDATE, changes={name: value}, missing=missing)
 
 
-def _refuse(field: str, reason: str) -> Proposal:
-    return Proposal(decision=Decision.UPDATE, missing=(MissingField(field=field, code="invalid", reason=reason),))
+def _refuse(field: str, code: str, reason: str, decision: Decision = Decision.REFUSAL) -> Proposal:
+    return Proposal(decision=decision, missing=(MissingField(field=field, code=code, reason=reason),))
 
 
 def change_field(task: Task, handler: Handler | None, name: str, value: str) -> Proposal | None:
@@ -68,11 +68,17 @@ def change_field(task: Task, handler: Handler | None, name: str, value: str) -> 
     if known == "category":
         category = find_category(value)
         reason = f"{value!r} is none of {', '.join(each.value for each in Category)}."
-        return change(known, category.value) if category is not Category.OTHERS else _refuse(known, reason)
+        return (
+            change(known, category.value)
+            if category is not Category.OTHERS
+            else _refuse(known, "invalid", reason, Decision.UPDATE)
+        )
     if known == "delivery":
         channels = take_delivery(f"per {value}").channels
         reason = f"{value!r} is no way of delivery. Say e-mail, push, inbox or webhook."
-        return change_channels(task, channels, "set") if channels else _refuse("deliveryChannels", reason)
+        if not channels:
+            return _refuse("deliveryChannels", "invalid", reason, Decision.UPDATE)
+        return change_channels(task, channels, "set")
     own = None if handler is None else find_field(handler, name)
     return None if own is None else change_payload(task, handler, {own: value})
 
@@ -157,8 +163,7 @@ def _read_both(situation: Situation, text: str) -> Proposal | None:
         return None
     if Decision.OPERATION in {first.decision, second.decision} or first.questions or second.questions:
         reason = tell(situation.language, "It asks for several things. Say one, then the other.")
-        missing = MissingField(field="text", code="several", reason=reason)
-        return Proposal(decision=Decision.REFUSAL, missing=(missing,))
+        return _refuse("text", "several", reason)
     return to_update(first.task, (first, second))
 
 
@@ -312,8 +317,7 @@ def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -
         return Proposal(decision=Decision.OPERATION, questions=asked)
     if operation is not None:
         reason = tell(language, f"This seems to {operation} a task, and none of them is named. Say its title.")
-        missing = MissingField(field="taskId", code="no-task", reason=reason)
-        return Proposal(decision=Decision.REFUSAL, missing=(missing,))
+        return _refuse("taskId", "no-task", reason)
     if task is not None and intent in _WHEN:
         asked = (ask_when(language),)
         return Proposal(decision=Decision.UPDATE, task=task, questions=asked, is_understood=False)
@@ -322,8 +326,7 @@ def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -
         "This seems to change a task, and how is not understood. Say it like this: move my report to Monday at 9:00. "
         "If it is a new task, put its title in quotes.",
     )
-    missing = MissingField(field="text", code="not-understood", reason=reason)
-    return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,), is_understood=False)
+    return replace(_refuse("text", "not-understood", reason), task=task, is_understood=False)
 
 
 def ask_meant(situation: Situation, text: str, tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestion:

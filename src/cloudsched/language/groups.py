@@ -114,31 +114,28 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
     joined = ""
     before: Clause | None = None
     for clause in clauses:
-        if isinstance(clause, Mark) and clause.kind in {"and", "comma", "also"}:
-            joined = clause.kind
-        elif isinstance(clause, Mark) and clause.kind == "only":
-            joined = ""  # "every Monday only on Tuesdays" is a contradiction
+        joint, joined = joined, ""
+        if isinstance(clause, Mark):
+            if clause.kind in {"and", "comma", "also"}:
+                joined = clause.kind
+            elif clause.kind != "only":  # "every Monday only on Tuesdays" is a contradiction
+                plan.marks.add(clause.kind)
         elif isinstance(clause, Times) and (special := _find_special_days(plan, before)):
             plan.groups[-1].exceptions.append(plan.exceptions.pop())
             plan.groups.append(Group(days=special, clocks=list(clause.clocks)))
+        elif (name := _FIELDS.get(type(clause))) is not None:
+            _put(plan, name, clause)
         else:
-            if isinstance(clause, Mark):
-                plan.marks.add(clause.kind)
-            elif (name := _FIELDS.get(type(clause))) is not None:
-                _put(plan, name, clause)
-            else:
-                _place_in_group(plan, clause, joined)
-            joined = ""
+            _place_in_group(plan, clause, joint)
         before = clause
-    for group in plan.groups:
-        if group.joined == "beside" and not (group.has_days and group.has_times):
-            raise Refused("contradiction", (group.days or group.clocks)[0].span)
     for timed, bare in permutations(plan.groups, 2):  # "at 8 every morning and evening", "morning and evening at 8"
         if bare.lacks_time and timed.part and timed.clocks:
             is_behind = plan.groups.index(timed) < plan.groups.index(bare)
             if (timed.clocks[-1].span < timed.part.span) == is_behind:
                 bare.clocks = list(timed.clocks)
     for group in plan.groups:
+        if group.joined == "beside" and not (group.has_days and group.has_times):
+            raise Refused("contradiction", (group.days or group.clocks)[0].span)
         is_single = bool(group.days or group.relatives) and not any(days.marked or days.plural for days in group.days)
         if group.part and group.part.is_adverb and is_single:  # "abends" repeats nothing beside a day
             group.part = replace(group.part, each=False)

@@ -107,20 +107,16 @@ class Draft:
 _Numbers = tuple[int, ...]
 
 
-def _group_times(times: Iterable[TimeOfDay]) -> list[tuple[_Numbers, _Numbers, _Numbers]]:
+def _group_times(times: Iterable[TimeOfDay]) -> list[tuple[_Numbers, ...]]:
     """Group times of day into hours, minutes and seconds of which each combination is meant."""
-    named = {*times}
-    hours, minutes, seconds = (sorted({time[place] for time in named}) for place in range(3))
-    hours_of: dict[tuple[_Numbers, _Numbers], _Numbers] = {}
-    for hour in hours:
-        seconds_of: dict[_Numbers, _Numbers] = {}
-        for second in seconds:
-            some = tuple(minute for minute in minutes if (hour, minute, second) in named)
-            if some:
-                seconds_of[some] = (*seconds_of.get(some, ()), second)
-        for block in seconds_of.items():
-            hours_of[block] = (*hours_of.get(block, ()), hour)
-    return [(some, *block) for block, some in hours_of.items()]
+    blocks: list[tuple[_Numbers, ...]] = [tuple((number,) for number in time) for time in sorted({*times})]
+    for place in (1, 2, 0):
+        joined: dict[tuple[_Numbers, ...], _Numbers] = {}
+        for block in blocks:
+            rest = block[:place] + block[place + 1 :]
+            joined[rest] = joined.get(rest, ()) + block[place]
+        blocks = [(*rest[:place], numbers, *rest[place:]) for rest, numbers in joined.items()]
+    return blocks
 
 
 def build_interval_rule(group: Group, repeat: Repeat) -> Draft:

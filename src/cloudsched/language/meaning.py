@@ -343,7 +343,12 @@ def _place_within(group: Group, within: Within, context: Context) -> None:
     if group.relatives or len(group.days) > 1 or any(days.dates or days.period for days in group.days):
         raise Refused("contradiction", within.span)
     if not group.days:
-        group.relatives.append(_ask_day_within(within, context))
+        first, then = find_within(within, context)
+        if within.ahead and within.unit != Unit.QUARTER:  # the first day of "next week", or the one after a week
+            then = add_length(context.today, Length(((within.unit, within.ahead),), within.span))
+        options = [Option(say_day(day), day) for day in ((first, then) if within.ahead else (then,))]
+        chosen = context.choices.pick("which-of-month", within.span, options)
+        group.relatives.append(Relative("day", (chosen - context.today).days, span=within.span))
         return
     [days] = group.days
     is_week, are_counted = within.unit == Unit.WEEK, all(pick.nth for pick in days.picks)
@@ -354,16 +359,6 @@ def _place_within(group: Group, within: Within, context: Context) -> None:
         raise Refused("too-vague", within.span)
     else:
         group.days = [replace(days, period=Period(within.unit, ahead=within.ahead))]
-
-
-def _ask_day_within(within: Within, context: Context) -> Relative:
-    """Ask for the day of "next week": its first, or the one after as many weeks."""
-    first, then = find_within(within, context)
-    if within.ahead and within.unit != Unit.QUARTER:
-        then = add_length(context.today, Length(((within.unit, within.ahead),), within.span))
-    options = [Option(say_day(day), day) for day in ((first, then) if within.ahead else (then,))]
-    chosen = context.choices.pick("which-of-month", within.span, options)
-    return Relative("day", (chosen - context.today).days, span=within.span)
 
 
 def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedule:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.language.dates import resolve_date_order
 from cloudsched.language.grammar_days import list_weekdays
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Days, OnlyIf, Period, Pick, Repeat, Span, Unit
+from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Days, OnlyIf, Period, Pick, Repeat, Unit
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
@@ -165,7 +165,14 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
         draft.months = months or draft.months
         if group.only_if:
             _limit_weekdays(draft, group.only_if)
-        _check_days(draft, span, settled=settled)
+        longest = max(_LONGEST.get(month, 31) for month in draft.months or ALL_MONTHS)
+        if draft.months and draft.month_days and all(abs(day) > longest for day in draft.month_days):
+            raise Refused("never", span)
+        if any(abs(day) > 31 or not day for day in draft.month_days):
+            raise Refused("no-such-date", span)
+        are_fifth = draft.freq == "MONTHLY" and {nth for nth, _ in draft.weekdays} == {-5}
+        if are_fifth and not settled:
+            raise Refused("inexpressible", span, "most months do not have a fifth such weekday")
         if not is_told and lacks_days(draft):
             draft.skip = context.choices.pick("month-end", span, MONTH_ENDS)
     return merge(drafts, "weekdays")
@@ -186,17 +193,6 @@ def merge(drafts: Iterable[Draft], part: str) -> list[Draft]:
     return merged
 
 
-def _check_days(draft: Draft, span: Span, *, settled: bool) -> None:
-    if draft.month_days and draft.months:
-        most = max(_LONGEST.get(month, 31) for month in draft.months)
-        if all(abs(day) > most for day in draft.month_days):
-            raise Refused("never", span)
-    if any(abs(day) > 31 or not day for day in draft.month_days):
-        raise Refused("no-such-date", span)
-    if not settled and draft.freq == "MONTHLY" and draft.weekdays and all(nth == -5 for nth, _ in draft.weekdays):
-        raise Refused("inexpressible", span, "most months do not have a fifth such weekday")
-
-
 def lacks_days(draft: Draft) -> bool:
     """Return whether some month of a rule does not have one of its days, in a year that the rule names."""
     if draft.freq not in {"MONTHLY", "YEARLY"} or (draft.freq == "YEARLY" and not draft.interval % _LEAP):
@@ -208,8 +204,11 @@ def lacks_days(draft: Draft) -> bool:
 def _build_days(group: Group, months: list[int], context: Context) -> list[Draft]:
     """Return the rules for a group's days. `months` limit them."""
     repeat = group.repeat
-    is_daily = repeat is not None and repeat.unit == Unit.DAY and repeat.interval == 1
-    if not repeat or (is_daily and group.days and all(map(_is_run, group.days))):
+    are_runs = bool(group.days) and all(  # "daily from the 1st to the 5th"
+        days.plural and len(days.picks) > 1 and all(pick.what == DAY and pick.nth for pick in days.picks)
+        for days in group.days
+    )
+    if not repeat or (are_runs and repeat.unit == Unit.DAY and repeat.interval == 1):
         return [draft for days in group.days for draft in _build_from_days(days, context)]
     freq, count = _PERIODS[repeat.unit]
     interval = repeat.interval * count
@@ -224,7 +223,13 @@ def _build_days(group: Group, months: list[int], context: Context) -> list[Draft
         return [draft for days in group.days for draft in _build_monthly(days, repeat, interval, context)]
     if freq == "YEARLY":
         return [draft for days in group.days for draft in _build_yearly(days, interval, months, context)]
-    return _build_weekly(group, freq, interval)
+    draft = Draft("WEEKLY", interval)
+    _limit_days(draft, group.days, "contradiction")
+    if freq == "DAILY":
+        if interval % 7 and (interval > 1 or not all(days.on or days.plural for days in group.days)):
+            raise Refused("contradiction", group.days[0].span, "use either an interval in days or days of the week")
+        draft.interval = interval // 7 or 1
+    return [draft]
 
 
 def _build_from_days(days: Days, context: Context) -> list[Draft]:
@@ -299,22 +304,6 @@ def _build_from_picks(picks: Iterable[Pick], period: Period, interval: int, days
     for part in ("weekdays", "month_days", "year_days", "positions"):
         drafts = merge(drafts, part)
     return drafts
-
-
-def _is_run(days: Days) -> bool:
-    """Return whether days are those from one day of the month to another: "daily from the 1st to the 5th"."""
-    return days.plural and len(days.picks) > 1 and all(pick.what == DAY and pick.nth for pick in days.picks)
-
-
-def _build_weekly(group: Group, freq: str, interval: int) -> list[Draft]:
-    """Return the rule of some weekdays of each week or day, which months of their own may limit."""
-    draft = Draft("WEEKLY", interval)
-    _limit_days(draft, group.days, "contradiction")
-    if freq == "DAILY":
-        if interval % 7 and (interval > 1 or not all(days.on or days.plural for days in group.days)):
-            raise Refused("contradiction", group.days[0].span, "use either an interval in days or days of the week")
-        draft.interval = interval // 7 or 1
-    return [draft]
 
 
 def _build_monthly(days: Days, repeat: Repeat, interval: int, context: Context) -> list[Draft]:

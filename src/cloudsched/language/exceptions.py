@@ -22,7 +22,6 @@ from cloudsched.language.nodes import (
     Except,
     Months,
     Period,
-    Point,
     Relative,
     Stretch,
     Unit,
@@ -116,11 +115,21 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
                     draft.months = [each for each in draft.months or ALL_MONTHS if each not in point.months]
                     if not draft.months:
                         raise Refused("never", point.span)
-            elif isinstance(point, Days) and not point.dates and _is_repeated(point):
+            elif isinstance(point, Days) and not point.dates and point.is_each:
                 for draft in drafts:
                     _remove_days(draft, point)
             else:
-                result = _resolve_date(point, context, base)
+                is_day = not isinstance(point, Relative) or point.kind in {
+                    "day",
+                    "weekday",
+                    "week",
+                    "closest",
+                    "weekdays",
+                }
+                if not is_day or isinstance(point, Year):
+                    raise Refused("too-vague", point.span)
+                result = find_first_day(point, context, base)
+                context.choices.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))
                 if isinstance(point, Date) and point.clock is not None:
                     result = make_local_time(result, *context.resolve_time(point.clock))
                 dates.append(result.isoformat())
@@ -159,12 +168,6 @@ def list_added(added: Sequence[Added], context: Context) -> list[str]:
     ]
 
 
-def _is_repeated(point: Days) -> bool:
-    period = point.period
-    is_each = period is None or period.each or (period.definite and not period.months)
-    return is_each or not point.is_counted
-
-
 def _remove_days(draft: Draft, point: Days) -> None:
     """Take days of the week or the month out of a rule: the first Monday by listing all others of the month."""
     picks, period = point.picks, point.period or Period()
@@ -194,12 +197,3 @@ def _remove_days(draft: Draft, point: Days) -> None:
         draft.freq = "MONTHLY"
     elif draft.freq == "DAILY" and draft.interval == 1:
         draft.freq = "WEEKLY"
-
-
-def _resolve_date(point: Point, context: Context, base: date) -> date:
-    is_day = not isinstance(point, Relative) or point.kind in {"day", "weekday", "week", "closest", "weekdays"}
-    if not is_day or isinstance(point, Year):
-        raise Refused("too-vague", point.span)
-    result = find_first_day(point, context, base)
-    context.choices.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))
-    return result

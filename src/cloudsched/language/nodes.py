@@ -213,6 +213,12 @@ class Days:
         return any(pick.nth for pick in self.picks)
 
     @property
+    def is_each(self) -> bool:
+        """Return whether they are meant in each period, if they are left out."""
+        period = self.period
+        return period is None or not self.is_counted or period.each or (period.definite and not period.months)
+
+    @property
     def is_weekly(self) -> bool:
         """Return whether they are days of every week, and nothing limits them."""
         return not (self.dates or self.weeks or self.period or self.positions or self.is_counted)

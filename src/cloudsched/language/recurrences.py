@@ -163,8 +163,7 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
             raise Refused("contradiction", repeat.span, hint)
         step = repeat.interval * _SECONDS[repeat.unit]
         if not group.window:
-            is_on_the_clock = "synchronised" in plan.marks
-            return _build_on_the_clock(group, repeat, step) if is_on_the_clock else _build_interval(group, repeat)
+            return _build_interval(group, repeat, step, is_on_the_clock="synchronised" in plan.marks)
         group = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY))
     elif group.months and repeat and repeat.unit == Unit.YEAR and not group.days:
         on_first = replace(group, days=[Days((Pick(1, DAY),), on=True)])
@@ -242,30 +241,27 @@ def _ask_midnight(clock: Clock, context: Context, drafts: Sequence[Draft]) -> No
             draft.weekdays = [(0, (day + 1) % 7) for _, day in draft.weekdays]
 
 
-def _build_interval(group: Group, repeat: Repeat) -> list[Draft]:
-    """Return the rule of an interval shorter than a day, around the clock."""
-    draft, grid = build_interval_rule(group, repeat), group.grid
-    if grid:
-        draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
-        if repeat.unit == Unit.HOUR and grid.minutes:
-            draft.seconds = grid.seconds or (0,)
-        elif repeat.unit == Unit.HOUR and grid.seconds:
-            raise Refused("inexpressible", grid.span, "name the minutes as well")
-    return [draft]
+def _build_interval(group: Group, repeat: Repeat, step: int, *, is_on_the_clock: bool) -> list[Draft]:
+    """Return the rule of an interval shorter than a day, around the clock.
 
-
-def _build_on_the_clock(group: Group, repeat: Repeat, step: int) -> list[Draft]:
-    """Return the rule of an interval that counts from the full hour or from midnight, of which it has to be a part."""
-    minutes, hours = step // 60, step // 3600
-    limits = group.grid or Grid((), ())
-    if limits.minutes or limits.seconds or (hours > 1 and limits.hours):
-        raise Refused("contradiction", limits.span)
-    if step % 60 or (hours and step % 3600) or (24 % hours if hours else 60 % minutes):
-        raise Refused("inexpressible", repeat.span)
-    draft = build_interval_rule(group, Repeat(1, Unit.MINUTE if minutes == 1 else Unit.HOUR))
-    draft.hours, draft.seconds = tuple(range(0, 24, hours)) if hours > 1 else limits.hours, (0,)
-    if minutes > 1:
-        draft.minutes = tuple(range(0, 60, minutes))
+    On the clock, it counts from the full hour or from midnight, of which it has to be a part.
+    """
+    grid = group.grid or Grid((), ())
+    if is_on_the_clock:
+        minutes, hours = step // 60, step // 3600
+        if grid.minutes or grid.seconds or (hours > 1 and grid.hours):
+            raise Refused("contradiction", grid.span)
+        if step % 60 or (hours and step % 3600) or (24 % hours if hours else 60 % minutes):
+            raise Refused("inexpressible", repeat.span)
+        repeat = Repeat(1, Unit.HOUR if minutes > 1 else Unit.MINUTE)
+        named = tuple(range(0, 24, hours)) if hours > 1 else grid.hours
+        grid = Grid(tuple(range(0, 60, minutes)) if minutes > 1 else (), named, (0,))
+    draft = build_interval_rule(group, repeat)
+    draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
+    if repeat.unit == Unit.HOUR and grid.minutes:
+        draft.seconds = grid.seconds or (0,)
+    elif repeat.unit == Unit.HOUR and grid.seconds:
+        raise Refused("inexpressible", grid.span, "name the minutes as well")
     return [draft]
 
 

@@ -237,18 +237,13 @@ def _build_from_days(days: Days, context: Context) -> list[Draft]:
         raise Refused(
             "incomplete", days.span, "say of what, for example: every month on the last of Monday and Tuesday"
         )
-    if days.loose:
-        return _ask_nth(days, context)
-    return _build_from_dates(days, 1, context) or _build_from_picks(days.picks, days.period or Period(), 1, days)
-
-
-def _ask_nth(days: Days, context: Context) -> list[Draft]:
-    nth, *others = {pick.nth for pick in days.picks}
-    monthly = _build_from_picks(days.picks, Period(), 1, days)
-    if others:
-        return monthly
+    found = _build_from_dates(days, 1, context) or _build_from_picks(days.picks, days.period or Period(), 1, days)
+    numbers = {pick.nth for pick in days.picks}
+    if not days.loose or len(numbers) > 1:
+        return found
+    [nth] = numbers  # "every third Thursday"
     weekly = [Draft("WEEKLY", nth, [(0, pick.what) for pick in days.picks])]
-    options = (Option("one such day each month", monthly), Option(say("every {nth} weeks", nth=nth), weekly))
+    options = (Option("one such day each month", found), Option(say("every {nth} weeks", nth=nth), weekly))
     return weekly if nth > 5 else context.choices.pick("nth-or-interval", days.span, options)
 
 

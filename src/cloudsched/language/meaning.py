@@ -131,14 +131,14 @@ def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None
         if days.is_weekly and not days.marked:
             options.append(Option("each of them once", parts))
         options.append(Option("all of them", [every]))
-        picked: list[Days] = context.choices.pick("which-of-month", days.span, options)
+        picked = context.choices.pick("which-of-month", days.span, options)
         chosen += picked
     group.days = chosen
     for node in [node for node in group.relatives if node.kind == "weekend"]:
         both = [replace(node, kind="weekday", weekday=day) for day in WEEKEND]
         halves = (Option("Saturday", both[:1]), Option("Sunday", both[1:]), Option("both", both))
         group.relatives.remove(node)
-        nodes: list[Relative] = context.choices.pick("which-of-month", node.span, halves)
+        nodes = context.choices.pick("which-of-month", node.span, halves)
         group.relatives += nodes
 
 
@@ -303,12 +303,12 @@ def build_once(plan: Plan, context: Context) -> Schedule:
         if bound is not None:
             raise Refused("no-recurrence", bound.span)
     nodes = [node for group in plan.groups for node in group.relatives]
-    if (
-        len(nodes) == len(plan.groups) == 1
-        and _is_now(nodes[0])
-        and not (plan.groups[0].days or plan.groups[0].has_times)
-    ):
-        return Schedule.after(timedelta(0), timezone=context.timezone)
+    first = plan.groups[0]
+    if len(nodes) == len(plan.groups) == 1 and not (first.days or first.has_times):
+        length = nodes[0].length
+        is_zero = length and not nodes[0].base and not any(count for _, count in length.amounts)
+        if nodes[0].kind == "now" or is_zero:  # "in 0 minutes"
+            return Schedule.after(timedelta(0), timezone=context.timezone)
     found: set[datetime] = set()
     for group in plan.groups:
         if plan.within:
@@ -325,12 +325,6 @@ def build_once(plan: Plan, context: Context) -> Schedule:
         return build_at(result[0], context, is_local=not any(map(_is_delay, nodes)))
     local = [context.to_local(at).isoformat() for at in result]
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
-
-
-def _is_now(node: Relative) -> bool:
-    """Return whether a node says "now" or "in 0 minutes"."""
-    is_zero = node.length is not None and not any(count for _, count in node.length.amounts)
-    return node.kind == "now" or (is_zero and node.base is None)
 
 
 def _is_delay(node: Relative) -> bool:

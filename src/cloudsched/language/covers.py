@@ -104,7 +104,7 @@ _KINDS: Final = _compile(
     {
         "quote": "plain",
         "word no-time !letter": "plain",
-        "relocate -1:part|ordinal": "plain",  # "night shift"
+        "relocate -1:part|ordinal -2:!article|in|relday 1:!article|own": "plain",  # "night shift"
         "plain|verb|compound": "subject",
         "part|halfday-short leads": "subject",  # "Friday night magic"
         "plain": "object",
@@ -193,7 +193,7 @@ _BEHIND: Final = _compile(
         "last:clause -1:compound compound": 2.0,
         "last:days last:bare -1:ordinal -1:word": 2.0,  # "second | opinion"
         "last:times -1:hour-mark -2:lasting": 0.45,  # "2h | workout"
-        "last:clause relocate -1:part": 2.0,  # "every Monday night | shift handover"
+        "last:clause relocate -1:part -2:!article|in|relday 1:!article|own": 2.0,  # "Monday night | shift"
         "last:clause -1:amount": 0.25,  # "1000 | euros"
         "last:end -1:month -2:to": 0.3,  # "starting May 1st to march | for science"
         "last:part last:each -1:part-adverb": 0.25,  # "nightly | backup"

@@ -61,15 +61,15 @@ def test_a_schedule_without_a_beginning_does_not_depend_on_when_it_is_confirmed(
 
 
 def test_two_meanings_are_asked(sim: Simulation, draft: MakeDraft) -> None:
-    """Each answer is a text that is understood without another question, and keeps title, channel and payload."""
-    drafted = draft("Remind me to call mum at 5 by e-mail, city: Paris")
+    """With each answer, the text is understood without another question, and keeps title, channel and payload."""
+    text = "Remind me to call mum at 5 by e-mail, city: Paris"
+    drafted = draft(text)
     assert drafted.draft_token is None
     (question,) = drafted.questions
     assert question.field == "schedule"
     for answer in question.answers:
-        assert answer.text is not None
-        again = draft(answer.text, context={"handler": "remind"})
-        assert again.draft_token is not None, answer.text
+        again = draft(text, context=answer.context)
+        assert again.draft_token is not None, answer
         assert again.description == answer.description
         assert again.task is not None
         assert again.task["title"] == "Call mum"

@@ -98,9 +98,9 @@ def test_several_things_change_at_once(
 
 def test_the_answers_to_a_question_keep_the_rest_of_the_sentence(draft: MakeDraft, tasks: dict[str, str]) -> None:
     """The delivery and the fields of the payload."""
-    drafted = draft("make my report at 5 by push, topic: tax")
-    answer = drafted.questions[0].answers[1]
-    again = draft(answer.text or "", context=answer.context)
+    text = "make my report at 5 by push, topic: tax"
+    answer = draft(text).questions[0].answers[1]
+    again = draft(text, context=answer.context)
     assert again.task_id == tasks["sales"]
     assert again.draft_token is not None
     assert again.description == "every Monday at 17:00, Europe/Paris"
@@ -160,12 +160,13 @@ def test_a_payload_that_drafts_may_not_name_stays(sim: Simulation, draft: MakeDr
 
 
 def test_an_answer_keeps_any_way_of_delivery(draft: MakeDraft, tasks: dict[str, str]) -> None:
-    """Whatever it is called in the answer's text."""
+    """Whatever it is called."""
     for way, channel in (("e-mail", "EMAIL"), ("inbox", "WEB"), ("push", "MOBILE"), ("webhook", "WEBHOOK")):
-        drafted = draft(f"move my reminder to Monday at 5 as {way}", context={"taskId": tasks["call"]})
+        text, named = f"move my reminder to Monday at 5 as {way}", {"taskId": tasks["call"]}
+        drafted = draft(text, context=named)
         (question,) = drafted.questions
         for answer in question.answers:
-            again = draft(answer.text or "", context=answer.context)
+            again = draft(text, context={**named, **(answer.context or {})})
             assert (again.changes or {}).get("deliveryChannels", ["EMAIL"]) == [channel], answer
 
 

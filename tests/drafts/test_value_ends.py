@@ -194,10 +194,10 @@ def test_a_number_with_a_unit_is_no_number(draft: MakeDraft) -> None:
 
 def test_an_answer_to_another_question_keeps_the_whole_value(draft: MakeDraft) -> None:
     """Also one with a quotation mark in it."""
-    drafted = draft('remind me to walk at 5, dose: 12"')
-    (question,) = drafted.questions
+    text = 'remind me to walk at 5, dose: 12"'
+    (question,) = draft(text).questions
     for answer in question.answers:
-        assert read_payload(draft(answer.text or ""))["dose"] == '12"'
+        assert read_payload(draft(text, context=answer.context))["dose"] == '12"'
 
 
 def test_a_change_keeps_its_way_of_delivery_in_the_answers(sim: Simulation, draft: MakeDraft) -> None:

@@ -24,6 +24,9 @@ _REFUSED = 1
 @click.option("--owner", help="Whose task it is. Yours if omitted.")
 @click.option("--handler", help="The handler, if the words fit several.")
 @click.option("--task", "task_id", metavar="ID", help="The task to change, if the words fit several.")
+@click.option(
+    "--answer", "answers", type=(str, str), multiple=True, metavar="FIELD TEXT", help="The answer to a question."
+)
 @click.option("--yes", is_flag=True, help="Do what the draft shows without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show the draft.")
 @click.option(
@@ -42,6 +45,7 @@ def draft(  # noqa: PLR0913 - one argument for each option
     owner: str | None,
     handler: str | None,
     task_id: str | None,
+    answers: tuple[tuple[str, str], ...],
     yes: bool,
     dry_run: bool,
     as_json: bool,
@@ -49,7 +53,7 @@ def draft(  # noqa: PLR0913 - one argument for each option
     """Draft a task, a change or a list, from TEXT: "Remind me to stretch every weekday at 9", "pause my reminder"."""
     from cloudsched.domain.responses.api_responses import Decision  # noqa: PLC0415 - not needed for --help
 
-    named = {"handler": handler, "taskId": task_id}
+    named = {"handler": handler, "taskId": task_id, **{f"answer.{field}": said for field, said in answers}}
     context = {name: value for name, value in named.items() if value}
     drafted = client.draft(text, timezone=timezone, owner=owner, context=context, locale=locale)
 
@@ -109,7 +113,10 @@ def _print(drafted: DraftResult) -> None:
 def _answer(answer: DraftAnswer) -> str:
     """Return an answer, and what to type for it."""
     options = {"handler": "--handler", "taskId": "--task"}
-    given = [f"{options[name]} {value}" for name, value in (answer.context or {}).items() if name in options]
+    given = [
+        f"{options.get(name) or name.replace('answer.', '--answer ')} {shlex.quote(value)}"
+        for name, value in (answer.context or {}).items()
+    ]
     verb = "add"
     if answer.text:
         verb = "say"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
-from cloudsched.drafts.deliveries import DeliveryPhrase, say_channel, take_delivery
+from cloudsched.domain.responses.api_responses import Decision, DraftQuestion
+from cloudsched.drafts.deliveries import DeliveryPhrase, take_delivery
 from cloudsched.drafts.listing import list_tasks
 from cloudsched.drafts.phrases import (
     REMIND,
@@ -18,7 +18,7 @@ from cloudsched.drafts.phrases import (
     may_name_time,
     take_fields,
 )
-from cloudsched.drafts.request import Proposal, ask_when, to_missing_fields
+from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, to_missing_fields
 from cloudsched.drafts.requests import find_list, may_change
 from cloudsched.drafts.situation import Choice, Situation, choose_handler, find_meant, list_begun
 from cloudsched.drafts.update_reader import ask_meant, ask_new, read_update, refuse_change, settle_order
@@ -26,7 +26,6 @@ from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
-    from cloudsched.engine.handlers.registry import Handler
     from cloudsched.language.changes import Order
 
 
@@ -91,7 +90,7 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
         missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not is_unread)
     if reading.kind == "question":
-        questions = (ask_schedule(reading, title, delivery, filled, choice.handler), *questions)
+        questions = (ask_schedule(reading), *questions)
     return make_creation(situation, choice, filled, title, reading, questions, delivery)
 
 
@@ -149,25 +148,3 @@ def make_creation(  # noqa: PLR0917 - what was found in one text
         questions=questions,
         missing=tuple(missing),
     )
-
-
-def ask_schedule(
-    reading: Reading,
-    title: str | None,
-    delivery: DeliveryPhrase,
-    filled: Filled,
-    handler: Handler | None,
-) -> DraftQuestion:
-    """Return a question with the possible readings. The text of each answer has only one reading."""
-    context = None if handler is None else {"handler": handler.name}
-    texts = {name: value for name, value in filled.payload.items() if isinstance(value, str)}
-    more = "".join(f" {say_channel(channel)}" for channel in delivery.channels)
-    more += "".join(f", {name}: {quote_value(value)}" for name, value in texts.items())
-
-    answers = []
-    for each in reading.readings:
-        text = f"{quote_value(title)} {each.description}" if title else each.description
-        answers.append(
-            DraftAnswer(label=each.label, description=each.description, text=f"{text}{more}", context=context)
-        )
-    return DraftQuestion(field="schedule", question=reading.problems[0].hint, answers=tuple(answers))

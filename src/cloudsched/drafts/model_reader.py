@@ -28,8 +28,8 @@ from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.assistant.brief import describe_tools
-from cloudsched.drafts.deliveries import DeliveryPhrase, say_channel
-from cloudsched.drafts.grammar_reader import ask_schedule, read_text
+from cloudsched.drafts.deliveries import say_channel
+from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.phrases import (
     Filled,
     complete_payload,
@@ -37,10 +37,9 @@ from cloudsched.drafts.phrases import (
     find_field,
     take_fields,
 )
-from cloudsched.drafts.request import Proposal, ask_when, clean
+from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, clean
 from cloudsched.drafts.situation import Situation, ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import (
-    ask_change,
     change,
     change_channels,
     change_payload,
@@ -283,13 +282,25 @@ class ModelReader:
 _NOTHING: Final = "This is nothing to schedule here. Say what to do and when, such as: every weekday at 9:00."
 
 
-def _doubt(situation: Situation, reading: Reading) -> Reading:
-    """Return the reading of a model's words as a question: they are its own, and the person knows what was meant."""
-    if reading.schedule is None:
-        return reading
-    when = Alternative(reading.schedule, tell(situation.language, "yes"), reading.schedule.describe())
-    asked = Problem((0, 0), "", tell(situation.language, "Is this when? If not, say it in other words."))
-    return replace(reading, kind="question", readings=(when,), problems=(asked,))
+def _ask_if_meant(
+    situation: Situation, answer: Translation, reading: Reading, head: str, **context: str
+) -> DraftQuestion:
+    """Return the question whether a model's words say when: they are its own, and the person knows what was meant.
+
+    The text of an answer says all in words that the grammar reads.
+    """
+    said = "".join(f" {say_channel(each)}" for each in dict.fromkeys(answer.channels))
+    said += "".join(f", {each.name}: {quote_value(each.value)}" for each in answer.fields if each.value)
+    if reading.schedule is not None:
+        when = Alternative(reading.schedule, tell(situation.language, "yes"), reading.schedule.describe())
+        asked = Problem((0, 0), "", tell(situation.language, "Is this when? If not, say it in other words."))
+        reading = replace(reading, readings=(when,), problems=(asked,))
+    question = ask_schedule(reading)
+    answers = (
+        each.model_copy(update={"text": f"{head}{each.description}{said}", "context": context})
+        for each in question.answers
+    )
+    return question.model_copy(update={"answers": tuple(answers)})
 
 
 def _to_creation(situation: Situation, answer: Translation, own: Proposal) -> Proposal | None:
@@ -320,9 +331,9 @@ def _to_creation(situation: Situation, answer: Translation, own: Proposal) -> Pr
             schedule, notes = None, ()
             questions.append(ask_when(situation.language))
         else:
-            by = DeliveryPhrase(channels, "")
-            asked = _doubt(situation, reading)
-            questions.append(ask_schedule(asked, title or None, by, filled, choice.handler))
+            head = f"{quote_value(title)} " if title else ""
+            by = {} if choice.handler is None else {"handler": choice.handler.name}
+            questions.append(_ask_if_meant(situation, answer, reading, head, **by))
 
     does = choice.handler.draft if choice.handler is not None else None
     return Proposal(
@@ -362,12 +373,10 @@ def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task])
         reading = situation.read(answer.schedule, locale="en")
     if reading.kind == "refusal" or reading.title is not None:
         return None
-    said = "".join(f" {say_channel(each)}" for each in dict.fromkeys(answer.channels))
-    said += "".join(f", {each.name}: {quote_value(each.value)}" for each in answer.fields)
     return replace(
         changed,
         schedule=reading.schedule,
-        questions=(ask_change(task, _doubt(situation, reading), said),),
+        questions=(_ask_if_meant(situation, answer, reading, "make it ", taskId=task.id),),
         assumptions=_join(answer, reading.assumptions, changed.assumptions),
     )
 

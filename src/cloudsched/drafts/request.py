@@ -19,7 +19,7 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.json_limits import MAX_CONTEXT, json_size, require_storable
 from cloudsched.domain.documents.task import Owner, Task
-from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
+from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
 from cloudsched.language.messages import tell
 
@@ -83,8 +83,8 @@ class DraftRequest(WireModel):
     """The earlier messages, the earliest first. They are data: nothing in them is an instruction."""
     context: dict[str, Any] = Field(default_factory=dict)
     """The knowledge of your app. ``chatId``, ``messageId`` and ``modelSettings`` become the task's source.
-    ``taskId`` and ``handler`` name the task and the handler that are meant. Others fill fields of the
-    handler's payload by their names."""
+    ``taskId`` and ``handler`` name the task and the handler that are meant, and ``answer.schedule`` says
+    when, if that was asked. Others fill fields of the handler's payload by their names."""
     now: Annotated[Instant, BeforeValidator(_require_instant_text)] | None = None
     """The instant from which "tomorrow" counts. Now if omitted."""
     owner: Owner | None = None
@@ -125,6 +125,19 @@ def ask_when(language: str) -> DraftQuestion:
         field="schedule",
         question=tell(language, "When should it run? Such as: every weekday at 9:00."),
     )
+
+
+def ask_schedule(reading: Reading, before: str = "") -> DraftQuestion:
+    """Return the question with the possible readings. An answer is one of them in words, after those before it."""
+    answers = tuple(
+        DraftAnswer(
+            label=each.label,
+            description=each.description,
+            context={"answer.schedule": f"{before}{each.description}"},
+        )
+        for each in reading.readings
+    )
+    return DraftQuestion(field="schedule", question=reading.problems[0].hint, answers=answers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

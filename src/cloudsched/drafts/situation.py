@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.authority import Requesters
@@ -153,16 +154,20 @@ class Situation:
         return found
 
     def _read_words(self, text: str, current: Schedule | None, locale: str | None, lead: Lead) -> Reading:
-        return read(
-            text,
+        read_it = partial(
+            read,
             now=self.now,
             timezone=self.request.timezone,
             locale=locale,
             current=current,
             default_time=(self.default_time.hour, self.default_time.minute),
             default_calendar=self.default_calendar,
-            lead=lead,
         )
+        found = read_it(text, lead=lead)
+        when = self.request.context.get("answer.schedule")
+        if found.kind == "question" and isinstance(when, str):
+            return replace(read_it(when), title=found.title)
+        return found
 
     def read_without_time(self) -> Reading:
         """Return the reading of words without a time: soon enough for a reminder, late enough to confirm it."""

@@ -24,7 +24,7 @@ from cloudsched.drafts.phrases import (
     split_fields,
     take_fields,
 )
-from cloudsched.drafts.request import Proposal, ask_when, to_missing_fields
+from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, to_missing_fields
 from cloudsched.drafts.requests import MAKE, OPERATIONS, Intent, TaskRequest, find_edits, find_requests, split_requests
 from cloudsched.drafts.situation import Situation, ask_which, find_meant, list_begun
 from cloudsched.drafts.value_ends import ask_ends, quote_value
@@ -358,7 +358,7 @@ def _apply(situation: Situation, task: Task, request: TaskRequest, lead: Lead) -
     handler = situation.find_handler(task.handler)
     filled = Filled({}, request.said) if handler is None else take_fields(handler, request.said, {})
     by = "".join(f" {say_channel(channel)}" for channel in request.channels)
-    read = _apply_filled(situation, task, request, lead, filled, by)
+    read = _apply_filled(situation, task, request, lead, filled)
 
     def reread(quoted: str) -> Proposal | None:
         return _apply(situation, task, request._replace(said=quoted), lead)
@@ -367,9 +367,9 @@ def _apply(situation: Situation, task: Task, request: TaskRequest, lead: Lead) -
 
 
 def _apply_filled(
-    situation: Situation, task: Task, request: TaskRequest, lead: Lead, filled: Filled, said: str
+    situation: Situation, task: Task, request: TaskRequest, lead: Lead, filled: Filled
 ) -> Proposal | None:
-    """Return the change of a task. `said` has the words of the changes besides the schedule."""
+    """Return the change of a task."""
     handler = situation.find_handler(task.handler)
     words = f"{request.words}{filled.rest[request.end :]}"
     parts = list[Proposal]()
@@ -385,35 +385,21 @@ def _apply_filled(
         parts.append(change_channels(task, request.channels, how, situation.language))
     if filled.payload:
         parts.append(change_payload(task, handler, filled.payload))
-        said += "".join(f", {name}: {quote_value(value)}" for name, value in filled.payload.items())
         lead = lead if words else ()
     if words or lead:
         reading = situation.read(words, task.schedule, request.language, lead)
         if reading.kind == "refusal" and {each.code for each in reading.problems} <= {"no-update", *UNREAD}:
             return None
-        parts.insert(0, read_change(task, reading, said))
+        parts.insert(0, read_change(reading))
     return to_update(task, parts) if parts else None
 
 
-def read_change(task: Task, reading: Reading, said: str) -> Proposal:
-    """Return the change of a schedule that was read. `said` has the words of the changes besides it."""
+def read_change(reading: Reading) -> Proposal:
+    """Return the change of a schedule that was read."""
     if reading.kind == "refusal":
         return Proposal(decision=Decision.REFUSAL, missing=to_missing_fields(reading))
-    asked = (ask_change(task, reading, said),) if reading.kind == "question" else ()
+    make = tell(reading.language, "make it {schedule}", schedule="")
+    asked = (ask_schedule(reading, make),) if reading.kind == "question" else ()
     return Proposal(
         decision=Decision.UPDATE, schedule=reading.schedule, questions=asked, assumptions=reading.assumptions
     )
-
-
-def ask_change(task: Task, reading: Reading, said: str) -> DraftQuestion:
-    """Return the question with the possible readings of a task's new schedule."""
-    answers = tuple(
-        DraftAnswer(
-            label=each.label,
-            description=each.description,
-            text=tell(reading.language, "make it {schedule}", schedule=each.description) + said,
-            context={"taskId": task.id},
-        )
-        for each in reading.readings
-    )
-    return DraftQuestion(field="schedule", question=reading.problems[0].hint, answers=answers)

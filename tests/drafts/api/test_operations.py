@@ -62,23 +62,25 @@ def test_a_draft_is_confirmed(roles: RoleHarness) -> None:
 
 def test_german_words_are_answered_in_german(roles: RoleHarness) -> None:
     """The draft, each answer to its question, the task that a confirmation makes of one, and the change of it."""
-    asked = draft(roles, text="Erinnere mich jeden zweiten Dienstag um 10 daran, die Blumen zu gießen")
+    text = "Erinnere mich jeden zweiten Dienstag um 10 daran, die Blumen zu gießen"
+    asked = draft(roles, text=text)
     [question] = asked["questions"]
     told = [each["description"] for each in question["answers"]]
     assert told[0] == "jeden Monat am 2. Dienstag um 10:00, Europe/Paris"
     assert told[1].startswith("alle 2 Wochen am Dienstag um 10:00, erstmals am ")
 
-    chosen = draft(roles, text=question["answers"][1]["text"], context={"handler": "remind"})
+    chosen = draft(roles, text=text, context=question["answers"][1]["context"])
     assert chosen["description"] == told[1]
     created = confirm(roles, chosen)
     assert created.get_json()["readBack"]["description"] == told[1]
 
-    changed = draft(roles, text="verschiebe Blumen gießen auf jeden 31. um 9")
+    text = "verschiebe Blumen gießen auf jeden 31. um 9"
+    changed = draft(roles, text=text)
     [question] = changed["questions"]
     told = [each["description"] for each in question["answers"]]
     assert told[1].startswith("jeden Monat am 31. um 09:00 (oder am letzten Tag davor")
     answer = question["answers"][1]
-    chosen = draft(roles, text=answer["text"], context=answer["context"])
+    chosen = draft(roles, text=text, context=answer["context"])
     assert chosen["description"] == told[1]
     assert confirm(roles, chosen).get_json()["readBack"]["description"] == told[1]
 

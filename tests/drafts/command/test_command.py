@@ -61,7 +61,8 @@ def test_what_is_printed_can_be_typed(sim: Simulation, url: str, run_command: Ca
     task = shlex.split(line.partition(": add ")[2])
     asked = run_command("tasks", "--url", url, "draft", "move my reminder to Monday at 5", *zone, *task)
     line = next(each for each in asked.out.splitlines() if "17:00" in each)
-    changed = run_command("tasks", "--url", url, "draft", *shlex.split(line.partition(": say ")[2]), *zone, "--yes")
+    task += shlex.split(line.partition(": add ")[2])
+    changed = run_command("tasks", "--url", url, "draft", "move my reminder to Monday at 5", *zone, *task, "--yes")
     assert changed.code == 0, changed.out
     assert f"update of 'Call mum' ({task[1]})" in changed.out
     assert sim.app.get(task[1]).schedule.describe() == "every Monday at 17:00, Europe/Paris"

@@ -542,7 +542,7 @@ class DraftAnswer(ApiResponse):
     description: str = ""
     """The schedule, the task or the handler in words."""
     text: str | None = None
-    """Send this text instead."""
+    """Send this text instead. The same again if there is none."""
     context: dict[str, Any] | None = None
     """Add these fields to the context."""
 

@@ -105,7 +105,7 @@ def test_no_part_of_a_value_can_be_confirmed(
     elif asked := [each for each in drafted.questions if each.field == "payload.dose"]:
         offered = list[str]()
         for answer in asked[0].answers:
-            again = draft(answer.text or "", answer.context)
+            again = draft(text.format(f"{label}{value}"), answer.context)
             assert not [each for each in again.questions if each.field == "payload.dose"]
             offered.append(read_payload(again)["dose"])
             assert offered[-1] in answer.label
@@ -131,7 +131,7 @@ def test_a_value_that_may_end_twice_is_asked_about(draft: MakeDraft, text: str, 
     assert drafted.draft_token is None
     assert drafted.questions
     assert read_payload(drafted) == payload
-    again = draft(drafted.questions[0].answers[0].text or "")
+    again = draft(text, context=drafted.questions[0].answers[0].context)
     assert again.draft_token is not None
     assert (read_payload(again), again.description) == (payload, drafted.description)
 
@@ -201,10 +201,10 @@ def test_an_answer_to_another_question_keeps_the_whole_value(draft: MakeDraft) -
 
 
 def test_a_change_keeps_its_way_of_delivery_in_the_answers(sim: Simulation, draft: MakeDraft) -> None:
-    """The answer stands for the whole sentence."""
+    """With the answer, the whole sentence counts."""
     create_pill(sim)
-    asked = draft("move my pill to 10:00 by push, dose: half, with food").questions[0].answers[0]
-    changes = draft(asked.text or "", context=asked.context).changes or {}
+    text = "move my pill to 10:00 by push, dose: half, with food"
+    changes = draft(text, context=draft(text).questions[0].answers[0].context).changes or {}
     assert (changes["payload"]["dose"], changes["deliveryChannels"]) == ("half, with food", ["MOBILE"])
 
 

@@ -51,12 +51,8 @@ def _read_creation(situation: Situation, text: str) -> Proposal:
     filled = Filled({}, " ".join(text.split()))
     if choice.handler is not None:
         filled = take_fields(choice.handler, text, context)
-    read = _read_rest(situation, text, choice, filled)
-
-    def reread(quoted: str) -> Proposal:
-        return _read_creation(situation, quoted)
-
-    return ask_ends(text, filled.open_values, read, reread, situation.language) or read
+    asked = ask_ends(situation, filled.open_values, lambda answered: _read_creation(answered, text))
+    return asked or _read_rest(situation, text, choice, filled)
 
 
 def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) -> Proposal:
@@ -130,7 +126,7 @@ def make_creation(  # noqa: PLR0917 - what was found in one text
     missing = [choice.missing] if choice.missing else []
     does = ""
     if handler is not None:
-        filled = complete_payload(handler, filled, title)
+        filled = complete_payload(handler, filled, title, situation.request.context)
         missing += filled.missing
         does = handler.draft or ""
     shown = title or does or "Task"

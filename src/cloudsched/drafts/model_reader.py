@@ -46,7 +46,7 @@ from cloudsched.drafts.update_reader import (
     refuse_field,
     to_update,
 )
-from cloudsched.drafts.value_ends import is_cut, quote_value
+from cloudsched.drafts.value_ends import quote_value
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
@@ -319,7 +319,7 @@ def _to_creation(situation: Situation, answer: Translation, own: Proposal) -> Pr
     if choice.handler is not None:
         if _is_cut(situation, choice.handler, filled.payload):
             return None
-        filled = complete_payload(choice.handler, filled, title)
+        filled = complete_payload(choice.handler, filled, title, situation.request.context)
         missing += filled.missing
 
     channels = tuple(dict.fromkeys(answer.channels))
@@ -352,7 +352,13 @@ def _to_creation(situation: Situation, answer: Translation, own: Proposal) -> Pr
 
 
 def _is_cut(situation: Situation, handler: Handler, payload: Mapping[str, Any]) -> bool:
-    return is_cut(take_fields(handler, situation.request.text, {}).payload, payload)
+    """Return whether a model's payload has only the beginning of a value that was said."""
+    said = take_fields(handler, situation.request.text, {}).payload
+    return any(
+        value != whole and str(whole).startswith(str(value))
+        for name, whole in said.items()
+        if (value := payload.get(name))
+    )
 
 
 def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> Proposal | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.responses.api_responses import MissingField
 from cloudsched.drafts.deliveries import QUOTED, find_deliveries, read_requests
-from cloudsched.drafts.value_ends import OpenValue, find_ends, has_schedule
+from cloudsched.drafts.value_ends import OpenValue, find_ends, has_schedule, name_answer
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.errors import InvalidInput
 from cloudsched.language.changes import Order, find_open_time, find_order
@@ -140,13 +140,11 @@ class Filled(NamedTuple):
 
 
 def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Filled:
-    """Return the fields of a handler's payload that a text or the context gives by name.
+    """Return the fields of a handler's payload that a text gives by name. The context says where values end.
 
-    ``city: Paris``, ``city = "New York"`` and ``city is Paris`` give the field ``city``. The text comes before the
-    context. A value without quotes goes to the next field, a semicolon, a way of delivery or a schedule.
+    ``city: Paris``, ``city = "New York"`` and ``city is Paris`` give the field ``city``. A value without quotes goes
+    to the next field, a semicolon, a way of delivery or a schedule.
     """
-    fields = list_payload_fields(handler)
-    given = {name: context[name] for name in fields if name in context}
     said: dict[str, Any] = {}
     open_values = list[OpenValue]()
     labels = _find_labels(handler, text)
@@ -165,11 +163,13 @@ def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Fill
         part = text[start:end]
         deliveries = [start for start, _ in find_deliveries(part)]
         values = [part[:each] for each in find_ends(part, deliveries, is_timed=is_timed)]
+        if (answer := context.get(name_answer(name))) in values:
+            values = [answer]
         said[name] = values[0]
         rest += f" {part[len(values[0]) :]}"
         if len(values) > 1:
-            open_values.append(OpenValue(name, start, tuple(values)))
-    return Filled({**given, **said}, " ".join(rest.split()), open_values=tuple(open_values))
+            open_values.append(OpenValue(name, tuple(values)))
+    return Filled(said, " ".join(rest.split()), open_values=tuple(open_values))
 
 
 def _find_labels(handler: Handler, text: str) -> list[re.Match[str]]:
@@ -203,16 +203,20 @@ def find_field(handler: Handler, called: str) -> str | None:
     return next((name for name in list_payload_fields(handler) if "".join(_split(name)).casefold() == wanted), None)
 
 
-def complete_payload(handler: Handler, filled: Filled, title: str | None) -> Filled:
-    """Return the payload as the handler's model accepts it, with the task's subject. `missing` has the problems."""
-    payload, assumptions = dict(filled.payload), list(filled.assumptions)
-    if handler.payload is not None and title:
-        fields = list_payload_fields(handler)
+def complete_payload(handler: Handler, filled: Filled, title: str | None, context: Mapping[str, Any]) -> Filled:
+    """Return the payload as the handler's model accepts it, with the task's subject. `missing` has the problems.
+
+    What the text does not give, the context may.
+    """
+    fields, assumptions = list_payload_fields(handler), list(filled.assumptions)
+    said = {**{name: context[name] for name in fields if name in context}, **filled.payload}
+    payload = dict(said)
+    if title:
         open_field = next((name for name in _TEXT_FIELDS if fields.get(name) and name not in payload), None)
         if open_field is not None:
             payload[open_field] = title
             assumptions.append(f"{open_field!r} is {title!r}.")
-    checked = check_fields(handler, payload, filled.payload)
+    checked = check_fields(handler, payload, said)
     return Filled(checked.payload, filled.rest, tuple(assumptions), checked.missing)
 
 

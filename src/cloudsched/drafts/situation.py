@@ -178,6 +178,11 @@ class Situation:
         note = tell(self.language, "No time was given, so it runs in {lead}.", lead=lead)
         return Reading("schedule", schedule, None, (note,))
 
+    def answered(self, answers: dict[str, str]) -> Situation:
+        """Return the situation in which some questions are answered."""
+        context = {**self.request.context, **answers}
+        return replace(self, request=self.request.model_copy(update={"context": context}))
+
     def find_handler(self, name: str) -> Handler | None:
         """Return a handler that is open for drafts."""
         return next((each for each in self.handlers if each.name == name), None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
-from cloudsched.drafts.deliveries import say_channel, take_delivery
+from cloudsched.drafts.deliveries import take_delivery
 from cloudsched.drafts.draft_tokens import OPERATION
 from cloudsched.drafts.phrases import (
     Filled,
@@ -355,15 +355,10 @@ def ask_new(tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestio
 
 def _apply(situation: Situation, task: Task, request: TaskRequest, lead: Lead) -> Proposal | None:
     """Return the change of a task by a request. None if it names no possible change."""
-    handler = situation.find_handler(task.handler)
-    filled = Filled({}, request.said) if handler is None else take_fields(handler, request.said, {})
-    by = "".join(f" {say_channel(channel)}" for channel in request.channels)
-    read = _apply_filled(situation, task, request, lead, filled)
-
-    def reread(quoted: str) -> Proposal | None:
-        return _apply(situation, task, request._replace(said=quoted), lead)
-
-    return ask_ends(request.said, filled.open_values, read, reread, situation.language, by) or read
+    handler, context = situation.find_handler(task.handler), situation.request.context
+    filled = Filled({}, request.said) if handler is None else take_fields(handler, request.said, context)
+    asked = ask_ends(situation, filled.open_values, lambda answered: _apply(answered, task, request, lead))
+    return asked or _apply_filled(situation, task, request, lead, filled)
 
 
 def _apply_filled(

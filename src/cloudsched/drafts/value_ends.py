@@ -16,9 +16,10 @@ from cloudsched.language.messages import tell
 from cloudsched.language.reader import MAX_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cloudsched.drafts.request import Proposal
+    from cloudsched.drafts.situation import Situation
     from cloudsched.language.lexicon import Language
 
 _COMMA: Final = re.compile(r",(?!\d)\s*|,\s+")
@@ -33,8 +34,6 @@ class OpenValue(NamedTuple):
     """A value without quotes whose end is not certain: the possible ones, the most likely first."""
 
     field: str
-    start: int
-    """The place of the value in the text."""
     values: tuple[str, ...]
 
 
@@ -89,65 +88,34 @@ def quote_value(value: str) -> str:
 
 
 def ask_ends(
-    text: str,
-    values: Sequence[OpenValue],
-    read: Proposal | None,
-    reread: Callable[[str], Proposal | None],
-    language: str,
-    more: str = "",
+    situation: Situation, values: Sequence[OpenValue], read: Callable[[Situation], Proposal | None]
 ) -> Proposal | None:
     """Return a proposal that asks where values end whose end is uncertain. None if there is nothing to ask.
 
-    `read` is the proposal of the text with the most likely ends. `reread` makes one of a text with quotes. The text of
-    an answer ends with `more`. Its schedule is described in the language.
+    `read` reads the text of the values as if some ends were answered.
     """
-    asked = values[:_MOST_ASKED]
+    likely = {name_answer(each.field): each.values[0] for each in values}
     questions: list[DraftQuestion] = []
-    readable: list[Proposal] = []
-    for each in asked:
+    shown: Proposal | None = None
+    for field, ends in values[:_MOST_ASKED]:
         answers: list[DraftAnswer] = []
-        for value in each.values:
-            chosen = {other.field: other.values[0] for other in values} | {each.field: value}
-            quoted = _quote(text, values, chosen)
-            proposal = reread(quoted)
-            if proposal is None or not _fits(proposal, each.field):
+        for value in ends:
+            answer = {name_answer(field): value}
+            proposal = read(situation.answered({**likely, **answer}))
+            if proposal is None or proposal.decision is Decision.REFUSAL:
                 continue
-            readable.append(proposal)
-            answers.append(_to_answer(proposal, f"{each.field}: {quote_value(value)}", f"{quoted}{more}", language))
-        cure = f"{each.field}: {quote_value(each.values[0])}"
+            if any(each.field == f"payload.{field}" for each in proposal.missing):
+                continue
+            shown = shown or proposal
+            when = "" if proposal.schedule is None else proposal.schedule.describe(situation.language)
+            answers.append(DraftAnswer(label=f"{field}: {quote_value(value)}", description=when, context=answer))
+        cure = f"{field}: {quote_value(ends[0])}"
         template = "Where does the value of {field!r} end? Quotes say so, as in {cure}"
-        question = tell(language, template, field=each.field, cure=cure)
-        questions.append(DraftQuestion(field=f"payload.{each.field}", question=question, answers=tuple(answers)))
-
-    shown = next(iter(readable), read)
-    if not questions or shown is None or shown.decision is Decision.REFUSAL:
-        return None
-    return replace(shown, questions=tuple(questions))
+        question = tell(situation.language, template, field=field, cure=cure)
+        questions.append(DraftQuestion(field=f"payload.{field}", question=question, answers=tuple(answers)))
+    return None if shown is None else replace(shown, questions=tuple(questions))
 
 
-def _to_answer(proposal: Proposal, label: str, text: str, language: str) -> DraftAnswer:
-    when = "" if proposal.schedule is None else proposal.schedule.describe(language)
-    context = None if proposal.task is None else {"taskId": proposal.task.id}
-    return DraftAnswer(label=label, description=when, text=text, context=context)
-
-
-def is_cut(said: Mapping[str, object], payload: Mapping[str, object]) -> bool:
-    """Return whether a model's payload has only the beginning of a value that was said."""
-    return any(
-        value != whole and str(whole).startswith(str(value))
-        for name, whole in said.items()
-        if (value := payload.get(name))
-    )
-
-
-def _fits(proposal: Proposal, field: str) -> bool:
-    is_wrong = any(each.field == f"payload.{field}" for each in proposal.missing)
-    return proposal.decision is not Decision.REFUSAL and not is_wrong
-
-
-def _quote(text: str, values: Iterable[OpenValue], chosen: Mapping[str, str]) -> str:
-    """Return a text with quotes around its values."""
-    for each in sorted(values, key=lambda value: value.start, reverse=True):
-        value = chosen[each.field]
-        text = f"{text[: each.start]}{quote_value(value)}{text[each.start + len(value) :]}"
-    return text
+def name_answer(field: str) -> str:
+    """Return the field of a request's context that says where the value of a payload's field ends."""
+    return f"answer.payload.{field}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.language.english import ENGLISH
@@ -23,21 +23,14 @@ QUOTED: Final = r"""(?:"[^"]*"|“[^”]*”|„[^“]*“|(?<!\w)'[^']*'(?!\w))
 """Words in quotes, in which nothing but themselves is read."""
 
 
-class DeliveryPhrase(NamedTuple):
-    """The ways of delivery in a text, and the text without them."""
-
-    channels: tuple[DeliveryChannel, ...]
-    rest: str
-
-
 def say_channel(channel: DeliveryChannel) -> str:
     """Return words that name a way of delivery in a text."""
     value = USERS_CHANNELS.index(channel) + 1
     return f"by {ENGLISH.requests['channel'][value].partition('|')[0]}"
 
 
-def take_delivery(text: str) -> DeliveryPhrase:
-    """Return the ways of delivery that a text names, such as "by e-mail"."""
+def take_delivery(text: str) -> tuple[tuple[DeliveryChannel, ...], str]:
+    """Return the ways of delivery that a text names, such as "by e-mail", and the text without them."""
     found = _find(text)
     values = {value for _, named in found for value in named}
     for c in read_requests(text):
@@ -49,7 +42,7 @@ def take_delivery(text: str) -> DeliveryPhrase:
         rest += f"{text[at:begin]} "
         at = end
     channels = tuple(channel for value, channel in CHANNELS.items() if value in values)
-    return DeliveryPhrase(channels, " ".join((rest + text[at:]).split()))
+    return channels, " ".join((rest + text[at:]).split())
 
 
 def find_deliveries(text: str) -> list[Span]:

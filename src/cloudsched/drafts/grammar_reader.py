@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion
-from cloudsched.drafts.deliveries import DeliveryPhrase, take_delivery
+from cloudsched.drafts.deliveries import take_delivery
 from cloudsched.drafts.listing import list_tasks
 from cloudsched.drafts.phrases import (
     REMIND,
-    Filled,
     asks_reminder,
     complete_payload,
     find_any_order,
@@ -20,7 +19,7 @@ from cloudsched.drafts.phrases import (
 )
 from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, to_missing_fields
 from cloudsched.drafts.requests import find_list, may_change
-from cloudsched.drafts.situation import Choice, Situation, choose_handler, find_meant, list_begun
+from cloudsched.drafts.situation import Situation, choose_handler, find_meant, list_begun
 from cloudsched.drafts.update_reader import ask_meant, ask_new, read_update, refuse_change, settle_order
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.result import UNREAD, Reading
@@ -47,32 +46,27 @@ def read_text(situation: Situation) -> Proposal:
 
 def _read_creation(situation: Situation, text: str) -> Proposal:
     context = situation.request.context
-    choice = choose_handler(situation.handlers, text, context.get("handler"), situation.language)
-    filled = Filled({}, " ".join(text.split()))
-    if choice.handler is not None:
-        filled = take_fields(choice.handler, text, context)
-    asked = ask_ends(situation, filled.open_values, lambda answered: _read_creation(answered, text))
-    return asked or _read_rest(situation, text, choice, filled)
-
-
-def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) -> Proposal:
-    delivery = take_delivery(filled.rest)
-    filled = filled._replace(rest=delivery.rest)
-    reading = situation.read(filled.rest or text)
+    draft = choose_handler(situation, context.get("handler"))
+    payload, rest, open_values = take_fields(draft.handler, text, context)
+    asked = ask_ends(situation, open_values, lambda answered: _read_creation(answered, text))
+    if asked is not None:
+        return asked
+    channels, rest = take_delivery(rest)
+    draft = replace(draft, payload=payload, channels=channels)
+    reading = situation.read(rest or text)
     title = reading.title
-    questions: tuple[DraftQuestion, ...] = (choice.question,) if choice.question else ()
+    questions = draft.questions
 
     # A reminder whose time the grammar does not understand, or that names none.
     is_unread = any(problem.code in UNREAD for problem in reading.problems)
-    wanted = REMIND.fullmatch(filled.rest) if is_unread else None
+    wanted = REMIND.fullmatch(rest) if is_unread else None
     if wanted is not None and not any(character.isdigit() for character in text):
         title = wanted["title"] or ""
         if wanted["when"] or may_name_time(title):
             questions = (ask_when(situation.language), *questions)
         else:
             reading = situation.read_without_time()
-        read = make_creation(situation, choice, filled, title, reading, questions, delivery)
-        return replace(read, is_understood=False)
+        return make_creation(situation, replace(draft, questions=questions, is_understood=False), title, reading)
 
     if title is not None and quote_value(title) not in text:
         # A title that is an order itself, such as "cancel the report", may not be meant as one.
@@ -87,7 +81,7 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not is_unread)
     if reading.kind == "question":
         questions = (ask_schedule(reading), *questions)
-    return make_creation(situation, choice, filled, title, reading, questions, delivery)
+    return make_creation(situation, replace(draft, questions=questions), title, reading)
 
 
 def _ask_if_change(
@@ -112,35 +106,16 @@ def _ask_if_change(
     return ()
 
 
-def make_creation(  # noqa: PLR0917 - what was found in one text
-    situation: Situation,
-    choice: Choice,
-    filled: Filled,
-    title: str | None,
-    reading: Reading,
-    questions: tuple[DraftQuestion, ...],
-    delivery: DeliveryPhrase,
-) -> Proposal:
-    """Return the proposal of a new task."""
-    handler = choice.handler
-    missing = [choice.missing] if choice.missing else []
-    does = ""
-    if handler is not None:
-        filled = complete_payload(handler, filled, title, situation.request.context)
-        missing += filled.missing
-        does = handler.draft or ""
+def make_creation(situation: Situation, draft: Proposal, title: str | None, reading: Reading) -> Proposal:
+    """Return a new task with its title and schedule, and with its payload complete."""
+    does = "" if draft.handler is None else draft.handler.draft or ""
     shown = title or does or "Task"
-
-    return Proposal(
-        decision=Decision.CREATION,
+    timed = replace(
+        draft,
         title=shown[0].upper() + shown[1:],
         purpose=title or "",
         category=find_category(f"{situation.request.text} {does}"),
-        channels=delivery.channels,
-        handler=handler,
-        payload=filled.payload,
         schedule=reading.schedule,
-        assumptions=(*reading.assumptions, *filled.assumptions),
-        questions=questions,
-        missing=tuple(missing),
+        assumptions=reading.assumptions,
     )
+    return complete_payload(timed, title, situation.request.context)

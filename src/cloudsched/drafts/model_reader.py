@@ -29,14 +29,8 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.assistant.brief import describe_tools
 from cloudsched.drafts.deliveries import say_channel
-from cloudsched.drafts.grammar_reader import read_text
-from cloudsched.drafts.phrases import (
-    Filled,
-    complete_payload,
-    find_any_order,
-    find_field,
-    take_fields,
-)
+from cloudsched.drafts.grammar_reader import make_creation, read_text
+from cloudsched.drafts.phrases import find_any_order, find_field, take_fields
 from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, clean
 from cloudsched.drafts.situation import Situation, ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import (
@@ -51,14 +45,13 @@ from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
 from cloudsched.language.messages import tell
-from cloudsched.language.result import Alternative, Problem
+from cloudsched.language.result import Alternative, Problem, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler
-    from cloudsched.language.result import Reading
 
 MAX_TASKS: Final = 20
 """The number of the owner's tasks that the model sees."""
@@ -311,49 +304,38 @@ def _to_creation(situation: Situation, answer: Translation, own: Proposal) -> Pr
     named = situation.request.context.get("handler") or answer.handler or None
     if named is not None and situation.find_handler(named) is None:
         named = None
-    choice = choose_handler(situation.handlers, situation.request.text, named, situation.language)
-    questions = [each for each in own.questions if each.field == "text"]  # whether it changes a task
-    questions += [choice.question] if choice.question else []
-    missing = [choice.missing] if choice.missing else []
-    filled = Filled({each.name: each.value for each in answer.fields if each.value}, "")
-    if choice.handler is not None:
-        if _is_cut(situation, choice.handler, filled.payload):
-            return None
-        filled = complete_payload(choice.handler, filled, title, situation.request.context)
-        missing += filled.missing
+    draft = choose_handler(situation, named)
+    payload = {each.name: each.value for each in answer.fields if each.value}
+    if _is_cut(situation, draft.handler, payload):
+        return None
 
-    channels = tuple(dict.fromkeys(answer.channels))
-    schedule, notes = own.schedule, own.assumptions
-    if schedule is None or not own.is_understood or own.decision is not Decision.CREATION:
+    questions = [*(each for each in own.questions if each.field == "text"), *draft.questions]  # "text": is it a change
+    reading = Reading("schedule", own.schedule, None, own.assumptions)
+    if own.schedule is None or not own.is_understood or own.decision is not Decision.CREATION:
         reading = situation.read(answer.schedule, locale="en")
-        schedule, notes = reading.schedule, reading.assumptions
         if reading.kind == "refusal" or reading.title is not None:
-            schedule, notes = None, ()
+            reading = Reading("refusal")
             questions.append(ask_when(situation.language))
         else:
             head = f"{quote_value(title)} " if title else ""
-            by = {} if choice.handler is None else {"handler": choice.handler.name}
+            by = {} if draft.handler is None else {"handler": draft.handler.name}
             questions.append(_ask_if_meant(situation, answer, reading, head, **by))
 
-    does = choice.handler.draft if choice.handler is not None else None
-    return Proposal(
-        decision=Decision.CREATION,
-        title=title or does or "Task",
+    channels = tuple(dict.fromkeys(answer.channels))
+    made = make_creation(situation, replace(draft, payload=payload, channels=channels), title, reading)
+    return replace(
+        made,
+        title=title or made.title,
         purpose=clean(answer.purpose),
         category=answer.category,
-        channels=channels,
-        handler=choice.handler,
-        payload=filled.payload,
-        schedule=schedule,
-        assumptions=_join(answer, notes, filled.assumptions),
+        assumptions=_join(answer, made.assumptions),
         questions=tuple(questions),
-        missing=tuple(missing),
     )
 
 
-def _is_cut(situation: Situation, handler: Handler, payload: Mapping[str, Any]) -> bool:
+def _is_cut(situation: Situation, handler: Handler | None, payload: Mapping[str, Any]) -> bool:
     """Return whether a model's payload has only the beginning of a value that was said."""
-    said = take_fields(handler, situation.request.text, {}).payload
+    said, *_ = take_fields(handler, situation.request.text, {})
     return any(
         value != whole and str(whole).startswith(str(value))
         for name, whole in said.items()
@@ -369,7 +351,7 @@ def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task])
 
     task = meant[0]
     handler = situation.find_handler(task.handler)
-    if handler is not None and _is_cut(situation, handler, {each.name: each.value for each in answer.fields}):
+    if _is_cut(situation, handler, {each.name: each.value for each in answer.fields}):
         return None
     changed = _find_changes(situation, answer, task)
     if not answer.schedule.strip():
@@ -400,7 +382,7 @@ def _find_changes(situation: Situation, answer: Translation, task: Task) -> Prop
     values: dict[str, str] = {}
     unknown: list[str] = []
     for each in answer.fields:
-        field = find_field(handler, each.name) if handler is not None else None
+        field = find_field(handler, each.name)
         if field is None:
             unknown.append(each.name)
         else:

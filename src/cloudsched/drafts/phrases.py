@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.responses.api_responses import MissingField
@@ -24,6 +25,7 @@ from cloudsched.language.lexicon import classify, tokenise
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from cloudsched.drafts.request import Proposal
     from cloudsched.engine.handlers.registry import Handler
 
 _CATEGORIES: Final = (
@@ -129,18 +131,12 @@ _TEXT_FIELDS: Final = (
 """The names of fields that have the subject of a task, in the order of preference."""
 
 
-class Filled(NamedTuple):
-    """A payload, the text without the words that filled it, and the assumptions."""
+def take_fields(
+    handler: Handler | None, text: str, context: Mapping[str, Any]
+) -> tuple[dict[str, Any], str, list[OpenValue]]:
+    """Return the fields of a handler's payload that a text gives by name, and the text without them.
 
-    payload: dict[str, Any]
-    rest: str
-    assumptions: tuple[str, ...] = ()
-    missing: tuple[MissingField, ...] = ()
-    open_values: tuple[OpenValue, ...] = ()
-
-
-def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Filled:
-    """Return the fields of a handler's payload that a text gives by name. The context says where values end.
+    The values whose end is uncertain come last. The context may say where it is.
 
     ``city: Paris``, ``city = "New York"`` and ``city is Paris`` give the field ``city``. A value without quotes goes
     to the next field, a semicolon, a way of delivery or a schedule.
@@ -169,10 +165,10 @@ def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Fill
         rest += f" {part[len(values[0]) :]}"
         if len(values) > 1:
             open_values.append(OpenValue(name, tuple(values)))
-    return Filled(said, " ".join(rest.split()), open_values=tuple(open_values))
+    return said, " ".join(rest.split()), open_values
 
 
-def _find_labels(handler: Handler, text: str) -> list[re.Match[str]]:
+def _find_labels(handler: Handler | None, text: str) -> list[re.Match[str]]:
     """Return the first label of each field in a text, such as "city: ". Words in quotes are none."""
     names = [r"[\s_-]?".join(map(re.escape, _split(name))) for name in list_payload_fields(handler)]
     if not names:
@@ -192,36 +188,40 @@ def split_fields(handlers: Iterable[Handler], text: str) -> tuple[str, str]:
     return text[:at], text[at:]
 
 
-def list_payload_fields(handler: Handler) -> dict[str, bool]:
+def list_payload_fields(handler: Handler | None) -> dict[str, bool]:
     """Return the fields of a handler's payload, and whether each is required. Empty if it takes any."""
-    return {} if handler.payload is None else list_fields(handler.payload.core_schema)
+    return {} if handler is None or handler.payload is None else list_fields(handler.payload.core_schema)
 
 
-def find_field(handler: Handler, called: str) -> str | None:
+def find_field(handler: Handler | None, called: str) -> str | None:
     """Return the field of the payload by the name that people use: ``dueDate`` for "due date"."""
     wanted = "".join(_split(called)).casefold()
     return next((name for name in list_payload_fields(handler) if "".join(_split(name)).casefold() == wanted), None)
 
 
-def complete_payload(handler: Handler, filled: Filled, title: str | None, context: Mapping[str, Any]) -> Filled:
-    """Return the payload as the handler's model accepts it, with the task's subject. `missing` has the problems.
+def complete_payload(draft: Proposal, title: str | None, context: Mapping[str, Any]) -> Proposal:
+    """Return a new task with its payload as the handler's model accepts it, with the task's subject.
 
     What the text does not give, the context may.
     """
-    fields, assumptions = list_payload_fields(handler), list(filled.assumptions)
-    said = {**{name: context[name] for name in fields if name in context}, **filled.payload}
+    if draft.handler is None:
+        return draft
+    fields, assumptions = list_payload_fields(draft.handler), list(draft.assumptions)
+    said = {**{name: context[name] for name in fields if name in context}, **draft.payload}
     payload = dict(said)
     if title:
         open_field = next((name for name in _TEXT_FIELDS if fields.get(name) and name not in payload), None)
         if open_field is not None:
             payload[open_field] = title
             assumptions.append(f"{open_field!r} is {title!r}.")
-    checked = check_fields(handler, payload, said)
-    return Filled(checked.payload, filled.rest, tuple(assumptions), checked.missing)
+    payload, missing = check_fields(draft.handler, payload, said)
+    return replace(draft, payload=payload, assumptions=tuple(assumptions), missing=(*draft.missing, *missing))
 
 
-def check_fields(handler: Handler, payload: Mapping[str, Any], said: Iterable[str]) -> Filled:
-    """Return a payload as the handler's model accepts it.
+def check_fields(
+    handler: Handler, payload: Mapping[str, Any], said: Iterable[str]
+) -> tuple[dict[str, Any], tuple[MissingField, ...]]:
+    """Return a payload as the handler's model accepts it, and what is wrong with it.
 
     A text that was said for a field may stand for a number, or for several texts with commas between them.
     """
@@ -238,7 +238,7 @@ def check_fields(handler: Handler, payload: Mapping[str, Any], said: Iterable[st
         elif is_wrong and not _names(_find_problem(handler, listed), name):
             result = listed
     problem = _find_problem(handler, result)
-    return Filled(result, "", missing=() if problem is None else (to_missing(problem),))
+    return result, () if problem is None else (to_missing(problem),)
 
 
 def _find_problem(handler: Handler, payload: dict[str, Any]) -> InvalidInput | None:

@@ -84,7 +84,8 @@ class DraftRequest(WireModel):
     context: dict[str, Any] = Field(default_factory=dict)
     """The knowledge of your app. ``chatId``, ``messageId`` and ``modelSettings`` become the task's source.
     ``taskId`` and ``handler`` name the task and the handler that are meant, and ``answer.schedule`` says
-    when, if that was asked, and ``answer.payload.NAME`` where a value ends. Others fill fields of the handler's payload by their names."""
+    when, if that was asked, and ``answer.payload.NAME`` where a value ends. Others fill fields of the
+    handler's payload by their names."""
     now: Annotated[Instant, BeforeValidator(_require_instant_text)] | None = None
     """The instant from which "tomorrow" counts. Now if omitted."""
     owner: Owner | None = None

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.category import Category
@@ -14,11 +14,12 @@ from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.in_words import to_words
 from cloudsched.domain.recurrence.notations import is_notation
-from cloudsched.domain.responses.api_responses import DraftAnswer, DraftQuestion, MissingField
+from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.drafts.deliveries import list_languages
 from cloudsched.drafts.phrases import content_words, count_shared, find_category, join_words, to_singular
+from cloudsched.drafts.request import Proposal
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.languages import LANGUAGES
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
 
 
-class Choice(NamedTuple):
-    """The handler that is meant, or the reason why none was chosen."""
-
-    handler: Handler | None = None
-    question: DraftQuestion | None = None
-    missing: MissingField | None = None
-
-
 def open_handlers(registry: Registry, requesters: Requesters) -> list[Handler]:
     """Return the handlers that the app opens for drafts and the caller may name, by their names.
 
@@ -55,32 +48,26 @@ def open_handlers(registry: Registry, requesters: Requesters) -> list[Handler]:
     return [found[name] for name in sorted(found)]
 
 
-def choose_handler(handlers: Sequence[Handler], text: str, named: object = None, language: str = "en") -> Choice:
-    """Return the handler that a text means: the named one, the only one, or the one whose words fit best."""
+def choose_handler(situation: Situation, named: object) -> Proposal:
+    """Return a new task of the handler that is meant: the named one, or the one whose words fit best."""
+    creation, handlers = Proposal(decision=Decision.CREATION), situation.handlers
     if not handlers:
         hint = 'The app opens one by @app.handler("remind", access="users", draft="Sends a reminder").'
         reason = f"No handler is open for drafts. {hint}"
-        return Choice(missing=MissingField(field="handler", code="none-open", reason=reason))
-    if named is not None:
-        for each in handlers:
-            if each.name == named:
-                return Choice(each)
-        reason = f"There is no such handler here, but {', '.join(each.name for each in handlers)}."
-        return Choice(missing=MissingField(field="handler", code="unknown", reason=reason))
-    if len(handlers) == 1:
-        return Choice(handlers[0])
-
-    scores = {each.name: _score_handler(each, text) for each in handlers}
+        return replace(creation, missing=(MissingField(field="handler", code="none-open", reason=reason),))
+    scores = {each.name: _score_handler(each, situation.request.text) for each in handlers}
     best = max(scores.values())
-    fitting = [each for each in handlers if scores[each.name] == best]
+    fitting = [each for each in handlers if (scores[each.name] == best if named is None else each.name == named)]
+    if not fitting:
+        reason = f"There is no such handler here, but {', '.join(scores)}."
+        return replace(creation, missing=(MissingField(field="handler", code="unknown", reason=reason),))
     if len(fitting) == 1:
-        return Choice(fitting[0])
+        return replace(creation, handler=fitting[0])
     answers = tuple(
         DraftAnswer(label=each.name, description=each.draft or "", context={"handler": each.name}) for each in fitting
     )
-    return Choice(
-        question=DraftQuestion(field="handler", question=tell(language, "What should it do?"), answers=answers)
-    )
+    question = tell(situation.language, "What should it do?")
+    return replace(creation, questions=(DraftQuestion(field="handler", question=question, answers=answers),))
 
 
 def _score_handler(handler: Handler, text: str) -> int:

@@ -12,7 +12,6 @@ from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, Dra
 from cloudsched.drafts.deliveries import take_delivery
 from cloudsched.drafts.draft_tokens import OPERATION
 from cloudsched.drafts.phrases import (
-    Filled,
     asks_reminder,
     check_fields,
     content_words,
@@ -74,12 +73,12 @@ def change_field(task: Task, handler: Handler | None, name: str, value: str) -> 
             else _refuse(known, "invalid", reason, Decision.UPDATE)
         )
     if known == "delivery":
-        channels = take_delivery(f"per {value}").channels
+        channels, _ = take_delivery(f"per {value}")
         reason = f"{value!r} is no way of delivery. Say e-mail, push, inbox or webhook."
         if not channels:
             return _refuse("deliveryChannels", "invalid", reason, Decision.UPDATE)
         return change_channels(task, channels, "set")
-    own = None if handler is None else find_field(handler, name)
+    own = find_field(handler, name)
     return None if own is None else change_payload(task, handler, {own: value})
 
 
@@ -108,8 +107,8 @@ def change_payload(task: Task, handler: Handler | None, fields: Mapping[str, Any
     """Return the change of some fields of the payload. It has the whole payload, since an edit replaces it."""
     if handler is None or not fields:
         return to_update(task, ())
-    filled = check_fields(handler, {**task.payload, **fields}, fields)
-    return change("payload", filled.payload, filled.missing)
+    payload, missing = check_fields(handler, {**task.payload, **fields}, fields)
+    return change("payload", payload, missing)
 
 
 def to_update(task: Task, parts: Iterable[Proposal]) -> Proposal:
@@ -128,7 +127,7 @@ def to_update(task: Task, parts: Iterable[Proposal]) -> Proposal:
 
 def refuse_field(task: Task, handler: Handler | None, name: str) -> MissingField:
     """Return the reason why a draft cannot change a field."""
-    own = [] if handler is None else list(list_payload_fields(handler))
+    own = list_payload_fields(handler)
     payload = f", and of its payload {', '.join(own)}" if own else ""
     reason = (
         f"A draft changes the schedule, title, description, purpose, category and delivery of {task.title!r}{payload}, "
@@ -174,29 +173,29 @@ def _read_one(situation: Situation, text: str) -> Proposal | None:
     if (update := _read_request(situation, text)) is not None:
         return update
     if situation.request.context.get("taskId") is not None and situation.tasks:
-        delivery = take_delivery(text)
+        channels, rest = take_delivery(text)
         named = situation.tasks[:1]
-        return _try(situation, TaskRequest(Intent.CHANGE, named, said=delivery.rest, channels=delivery.channels))
+        return _try(situation, TaskRequest(Intent.CHANGE, named, said=rest, channels=channels))
     return None
 
 
 def _read_request(situation: Situation, text: str) -> Proposal | None:
     """Return what a text asks of a stored task. None if it asks for nothing, or has words that nothing explains."""
-    delivery = take_delivery(text)
-    asked, fields = split_fields(situation.handlers, delivery.rest)
+    channels, rest = take_delivery(text)
+    asked, fields = split_fields(situation.handlers, rest)
     if asks_reminder(text):
         return None
     refused: Proposal | None = None
     end = len(" ".join(asked.split()))
-    for found in find_requests(asked, situation.tasks, sends=bool(delivery.channels)):
-        request = found._replace(said=delivery.rest, end=end, channels=delivery.channels)
+    for found in find_requests(asked, situation.tasks, sends=bool(channels)):
+        request = found._replace(said=rest, end=end, channels=channels)
         operation = OPERATIONS.get(found.intent)
         update = _try_leads(situation, request)
         if request.intent is Intent.RESTATE and _may_be_new(situation, asked, request, update):
             continue
         if update is not None and update.decision is not Decision.REFUSAL:
             return update
-        if operation is not None and request.is_whole and not delivery.channels and not fields:
+        if operation is not None and request.is_whole and not channels and not fields:
             return operate(situation, operation, request.tasks)
         if operation is not None or update is None:
             update = refuse_intent(situation, request.intent, request.tasks) if request.is_about_tasks else None
@@ -355,18 +354,12 @@ def ask_new(tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestio
 
 def _apply(situation: Situation, task: Task, request: TaskRequest, lead: Lead) -> Proposal | None:
     """Return the change of a task by a request. None if it names no possible change."""
-    handler, context = situation.find_handler(task.handler), situation.request.context
-    filled = Filled({}, request.said) if handler is None else take_fields(handler, request.said, context)
-    asked = ask_ends(situation, filled.open_values, lambda answered: _apply(answered, task, request, lead))
-    return asked or _apply_filled(situation, task, request, lead, filled)
-
-
-def _apply_filled(
-    situation: Situation, task: Task, request: TaskRequest, lead: Lead, filled: Filled
-) -> Proposal | None:
-    """Return the change of a task."""
     handler = situation.find_handler(task.handler)
-    words = f"{request.words}{filled.rest[request.end :]}"
+    payload, rest, open_values = take_fields(handler, request.said, situation.request.context)
+    asked = ask_ends(situation, open_values, lambda answered: _apply(answered, task, request, lead))
+    if asked is not None:
+        return asked
+    words = f"{request.words}{rest[request.end :]}"
     parts = list[Proposal]()
     if request.field:
         if (changed := change_field(task, handler, request.field, request.value)) is not None:
@@ -378,8 +371,8 @@ def _apply_filled(
     if request.channels:
         how = _HOW.get(request.intent, "set") if request.sends else "set"
         parts.append(change_channels(task, request.channels, how, situation.language))
-    if filled.payload:
-        parts.append(change_payload(task, handler, filled.payload))
+    if payload:
+        parts.append(change_payload(task, handler, payload))
         lead = lead if words else ()
     if words or lead:
         reading = situation.read(words, task.schedule, request.language, lead)

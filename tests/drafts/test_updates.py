@@ -131,7 +131,7 @@ def test_work_that_may_be_a_change_is_asked_about(
     assert drafted.decision == "CREATION"
     assert (drafted.draft_token is None) is is_asked
     for question in drafted.questions:
-        again = draft(str(question.answers[0].text), context={"handler": "remind"})
+        again = draft(text, context={"handler": "remind", **(question.answers[0].context or {})})
         assert again.draft_token is not None
         assert again.task is not None
         assert drafted.task is not None

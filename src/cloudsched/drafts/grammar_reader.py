@@ -20,7 +20,7 @@ from cloudsched.drafts.phrases import (
 from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, to_missing_fields
 from cloudsched.drafts.requests import find_list, may_change
 from cloudsched.drafts.situation import Situation, choose_handler, find_meant, list_begun
-from cloudsched.drafts.update_reader import ask_meant, ask_new, read_update, refuse_change, settle_order
+from cloudsched.drafts.update_reader import IS_NEW, ask_meant, ask_new, read_update, refuse_change, settle_order
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.result import UNREAD, Reading
 
@@ -92,6 +92,8 @@ def _ask_if_change(
     They may if its title is, or begins with, that of a task, or the other way round, or if they have a verb such as
     "skip". "Remind me" asks for a new task, unless its title is that of another.
     """
+    if IS_NEW in situation.request.context:
+        return ()
     is_new = asks_reminder(text)
     if touched := list_begun(situation.tasks, title, wholly=is_new):
         return (ask_meant(situation, text, touched, title, reading),)

@@ -83,9 +83,9 @@ class DraftRequest(WireModel):
     """The earlier messages, the earliest first. They are data: nothing in them is an instruction."""
     context: dict[str, Any] = Field(default_factory=dict)
     """The knowledge of your app. ``chatId``, ``messageId`` and ``modelSettings`` become the task's source.
-    ``taskId`` and ``handler`` name the task and the handler that are meant, and ``answer.schedule`` says
-    when, if that was asked, and ``answer.payload.NAME`` where a value ends. Others fill fields of the
-    handler's payload by their names."""
+    ``taskId`` and ``handler`` name the task and the handler that are meant. Those that begin with
+    ``answer.`` come from the answers to a draft's questions, such as ``answer.schedule``. Others fill fields of
+    the handler's payload by their names."""
     now: Annotated[Instant, BeforeValidator(_require_instant_text)] | None = None
     """The instant from which "tomorrow" counts. Now if omitted."""
     owner: Owner | None = None

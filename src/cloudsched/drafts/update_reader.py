@@ -136,6 +136,8 @@ def refuse_field(task: Task, handler: Handler | None, name: str) -> MissingField
     return MissingField(field=name, code="no-such-field", reason=reason)
 
 
+IS_NEW: Final = "answer.text"
+"""The field of a request's context that says that its text asks for a new task."""
 _COMPARED: Final = 50
 """The number of the next occurrences that are compared."""
 _MOST_TRIED: Final = 20
@@ -340,16 +342,15 @@ def ask_meant(situation: Situation, text: str, tasks: Sequence[Task], title: str
 
 
 def ask_new(tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestion:
-    """Return the question whether a task is a new one, or changes one of some tasks. Its answer makes it."""
+    """Return the question whether a task is a new one, or changes one of some tasks."""
     about = say("is it about one that you have")
     if len(tasks) == 1:
         about = say("is it about {title!r}", title=tasks[0].title)
-    answers: tuple[DraftAnswer, ...] = ()
-    if reading.schedule is not None:
-        text = f"{quote_value(title)} {reading.schedule.describe(reading.language)}"
-        answers = (DraftAnswer(label=tell(reading.language, "a new task"), description=text, text=text),)
+    when = "" if reading.schedule is None else reading.schedule.describe(reading.language)
+    description = f"{quote_value(title)} {when}".rstrip()
+    new = DraftAnswer(label=tell(reading.language, "a new task"), description=description, context={IS_NEW: "new"})
     question = tell(reading.language, "Is this a new task, or {otherwise}?", otherwise=about)
-    return DraftQuestion(field="text", question=question, answers=answers)
+    return DraftQuestion(field="text", question=question, answers=(new,))
 
 
 def _apply(situation: Situation, task: Task, request: TaskRequest, lead: Lead) -> Proposal | None:

@@ -47,20 +47,23 @@ _CHECKED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class DraftLimits:
-    """The shortest delay and interval of a drafted task."""
+class ReadOptions:
+    """The defaults for reading words, such as the delay of a task whose words name no time, and the limits.
 
-    least_lead: timedelta = timedelta(0)
-    least_interval: timedelta = timedelta(minutes=1)
+    Attributes:
+        least_lead: The shortest delay of a drafted task.
+        least_interval: Its shortest interval.
+    """
+
+    default_time: time
+    default_calendar: str | None
+    default_lead: timedelta
+    least_lead: timedelta
+    least_interval: timedelta
 
 
-def check_times(
-    schedule: Schedule,
-    now: datetime,
-    limits: DraftLimits,
-    language: str = "en",
-) -> tuple[list[datetime], MissingField | None]:
-    """Return the next occurrences of a schedule, and the reason why it is refused. None if it is not.
+def check_times(schedule: Schedule, now: datetime, options: ReadOptions, language: str) -> MissingField | None:
+    """Return the reason why a schedule is refused. None if it is not.
 
     A recurring schedule that begins too soon only loses its first occurrences: it begins with the first
     one that is late enough to be confirmed. A single instant is refused.
@@ -68,25 +71,25 @@ def check_times(
     times = schedule.upcoming(now, _CHECKED)
     if not times:
         text = tell(language, "It is in the past. Choose a time that is still to come.")
-        return [], MissingField(field="schedule", code="past", reason=text)
+        return MissingField(field="schedule", code="past", reason=text)
 
     to_the_second = now.replace(microsecond=0)  # as words are read: "in 30 seconds" is thirty
-    if schedule.is_one_time and times[0] < to_the_second + limits.least_lead:
-        lead, least = say_length(times[0] - now), say_length(limits.least_lead)
+    if schedule.is_one_time and times[0] < to_the_second + options.least_lead:
+        lead, least = say_length(times[0] - now), say_length(options.least_lead)
         text = tell(language, "It would run in {lead}. Leave at least {least}.", lead=lead, least=least)
-        return times[:SHOWN], MissingField(field="schedule", code="too-soon", reason=text)
+        return MissingField(field="schedule", code="too-soon", reason=text)
 
     if not schedule.is_one_time:
         shortest = schedule.find_shortest_interval(now)
-        if shortest is not None and shortest < limits.least_interval:
+        if shortest is not None and shortest < options.least_interval:
             text = tell(
                 language,
                 "There would be {shortest} between two runs. Leave at least {least}.",
                 shortest=say_length(shortest),
-                least=say_length(limits.least_interval),
+                least=say_length(options.least_interval),
             )
-            return times[:SHOWN], MissingField(field="schedule", code="too-often", reason=text)
-    return times[:SHOWN], None
+            return MissingField(field="schedule", code="too-often", reason=text)
+    return None
 
 
 if TYPE_CHECKING:
@@ -103,16 +106,6 @@ if TYPE_CHECKING:
 
 _RESERVED: Final = frozenset({"chatId", "messageId", "modelSettings", "taskId", "handler"})
 """The fields of the context that are not the app's own."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """The defaults for reading words, such as the delay of a task whose words name no time, and the limits."""
-
-    default_time: time
-    default_calendar: str | None
-    limits: DraftLimits
-    default_lead: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +163,6 @@ class Drafts:
         result = self._finish(checked, request, access)
         return result.model_copy(update={"steps": tuple(steps)})
 
-    def _now(self, request: DraftRequest) -> datetime:
-        return request.now or self._engine.clock.now()
-
     def _situation(self, request: DraftRequest, access: DraftAccess) -> Situation:
         try:
             require_zone(request.timezone)
@@ -194,12 +184,12 @@ class Drafts:
         options = self._options
         return Situation(
             request,
-            self._now(request),
+            request.now or self._engine.clock.now(),
             handlers,
             find_tasks,
             options.default_time,
             options.default_calendar,
-            max(options.default_lead, options.limits.least_lead),
+            max(options.default_lead, options.least_lead),
             list_open_tools(self._engine.registry) if has_assistant else (),
             find_refusal=lambda: self._engine.usage_limit().find_refusal(owner),
             count_use=count_use,
@@ -228,7 +218,7 @@ class Drafts:
             return replace(proposal, decision=Decision.REFUSAL, missing=missing)
         if proposal.schedule.is_now:
             return proposal  # it runs as soon as it is confirmed
-        _, refused = check_times(schedule, now, self._options.limits, proposal.language)
+        refused = check_times(schedule, now, self._options, proposal.language)
         if refused is None:
             return proposal
         return replace(proposal, decision=Decision.REFUSAL, missing=(refused, *proposal.missing))
@@ -238,31 +228,27 @@ class Drafts:
 
     def _finish(self, proposal: Proposal, request: DraftRequest, access: DraftAccess) -> DraftResult:
         content = _to_task(proposal, request) if proposal.task is None else _to_changes(proposal, proposal.task)
-        missing = list(proposal.missing)
-        stored: Task | None = None
-        can_be_confirmed = proposal.decision not in {Decision.REFUSAL, Decision.LIST}
-        is_complete = can_be_confirmed and not proposal.questions and not missing
-        if is_complete and content:
-            try:
-                if proposal.task is None and not proposal.channels:
-                    content["deliveryChannels"] = self._find_channels(content, access)
-                stored = self._try(proposal, content, access)
-            except InvalidInput as error:
-                missing.append(to_missing(error))
-            except (QuotaExceeded, Forbidden, NotAllowed) as error:
-                refused = MissingField(field="(task)", code="not-allowed", reason=str(error))
-                refusal = replace(proposal, decision=Decision.REFUSAL, missing=(refused,))
-                return self._to_result(refusal, {}, access)
-
-        if is_complete and stored is None and not missing:
-            missing.append(
-                MissingField(field="changes", code="nothing", reason=tell(proposal.language, "It asks for no change."))
-            )
-        proposal = replace(proposal, missing=tuple(missing))
-        if stored is None:
+        if proposal.decision in {Decision.REFUSAL, Decision.LIST} or proposal.questions or proposal.missing:
             return self._to_result(proposal, content, access)
-        if "schedule" in content and not _is_now(proposal):
-            content["schedule"] = _anchor(content["schedule"], stored.schedule)
+        reason = tell(proposal.language, "It asks for no change.")
+        missing = MissingField(field="changes", code="nothing", reason=reason)
+        stored: Task | None = None
+        try:
+            if proposal.task is None and not proposal.channels:
+                content["deliveryChannels"] = self._find_channels(content, access)
+            if content:
+                stored = self._try(proposal, content, access)
+        except InvalidInput as error:
+            missing = to_missing(error)
+        except (QuotaExceeded, Forbidden, NotAllowed) as error:
+            refused = MissingField(field="(task)", code="not-allowed", reason=str(error))
+            refusal = replace(proposal, decision=Decision.REFUSAL, missing=(refused,))
+            return self._to_result(refusal, {}, access)
+        if stored is None:
+            return self._to_result(replace(proposal, missing=(missing,)), content, access)
+        if "schedule" in content and stored.schedule.dtstart is not None:
+            # Its beginning is that which it would get now, whenever it is confirmed.
+            content["schedule"].setdefault("dtstart", stored.schedule.dtstart)
         if proposal.handler is not None and proposal.handler.estimate is not None:
             content["queryPerExecution"] = stored.query_per_execution
             content["tokensPerExecution"] = stored.tokens_per_execution
@@ -278,18 +264,14 @@ class Drafts:
             draft = with_preferred_channels(draft, self._engine)
         return [channel.value for channel in draft.delivery_channels or (DeliveryChannel.WEB,)]
 
-    def _operate(self, verb: Verb, task_id: str, by: Authority) -> None:
-        if verb is Verb.TRIGGER:
-            self._scheduler.manual_runs.trigger(task_id, by=by)
-        else:
-            getattr(self._scheduler, verb.method)(task_id, by)
-
     def _try(self, proposal: Proposal, content: dict[str, Any], access: DraftAccess) -> Task | None:
         """Return the task that would be stored. None if an operation would change nothing."""
         task = proposal.task
         try:
             if proposal.decision is Decision.OPERATION and task is not None:
-                self._operate(Verb(content[OPERATION]), task.id, access.authority)
+                verb = Verb(content[OPERATION])
+                scheduler = self._scheduler.manual_runs if verb is Verb.TRIGGER else self._scheduler
+                getattr(scheduler, verb.method)(task.id, by=access.authority)
                 return None  # as it is already
             if task is not None:
                 return self._scheduler.update(task.id, content, access.authority)
@@ -305,12 +287,6 @@ class Drafts:
         access: DraftAccess,
         stored: Task | None = None,
     ) -> DraftResult:
-        result = DraftResult(
-            decision=proposal.decision,
-            assumptions=proposal.assumptions,
-            questions=proposal.questions,
-            missing=proposal.missing,
-        )
         listed = proposal.listed
         shown: dict[str, Any] = {}
         if proposal.task is not None:
@@ -323,32 +299,32 @@ class Drafts:
 
         shown["tasks"] = tuple(_name(task, at, proposal.language) for task, at in listed)
         schedule = proposal.schedule
-        if stored is not None and proposal.decision is not Decision.OPERATION and not _is_now(proposal):
+        is_now = schedule is not None and schedule.is_now
+        if stored is not None and proposal.decision is not Decision.OPERATION and not is_now:
             schedule = stored.schedule
         if schedule is not None:
-            times = self._find_times(schedule, access, is_checked=stored is not None)
+            times = self._find_times(schedule, access)
             told = read_back_schedule(schedule, iter(times), proposal.assumptions, proposal.language)
             shown |= {"schedule": schedule, "read_back": told}
             if told is not None:
                 shown["description"] = told.description
             shown["next"] = tuple(_to_occurrence(at, schedule.timezone) for at in times)
-        return result.model_copy(update=shown)
+        return DraftResult(
+            decision=proposal.decision,
+            assumptions=proposal.assumptions,
+            questions=proposal.questions,
+            missing=proposal.missing,
+            **shown,
+        )
 
-    def _find_times(self, schedule: Schedule, access: DraftAccess, *, is_checked: bool) -> list[datetime]:
+    def _find_times(self, schedule: Schedule, access: DraftAccess) -> list[datetime]:
         """Return the occurrences to show. There are none of a schedule whose calendars cannot be resolved."""
         now = self._engine.clock.now()
         if schedule.is_now:
             return [now]
-        if not is_checked:
-            try:
-                schedule = self._show_schedule(schedule, now, access.requester.owner)
-            except InvalidInput:
-                return []
-        return check_times(schedule, now, self._options.limits)[0]
-
-
-def _is_now(proposal: Proposal) -> bool:
-    return proposal.schedule is not None and proposal.schedule.is_now
+        with suppress(InvalidInput):
+            return self._show_schedule(schedule, now, access.requester.owner).upcoming(now, SHOWN)
+        return []
 
 
 def _name(task: Task, at: datetime | None, language: str) -> NamedTask:
@@ -411,10 +387,3 @@ def _to_source(request: DraftRequest) -> dict[str, Any]:
 def _dump(schedule: Schedule) -> dict[str, Any]:
     dumped: dict[str, Any] = schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return dumped
-
-
-def _anchor(shown: dict[str, Any], stored: Schedule) -> dict[str, Any]:
-    """Return a schedule with the beginning that it would get now, whenever it is confirmed."""
-    if "dtstart" in shown or stored.dtstart is None:
-        return shown
-    return {**shown, "dtstart": stored.dtstart}

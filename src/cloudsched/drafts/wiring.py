@@ -42,12 +42,17 @@ class DraftsWiring(Wiring):
     @lazy_property
     def drafts(self) -> Drafts:
         """Makes drafts."""
-        from cloudsched.drafts.service import DraftLimits, Drafts, ReadOptions  # noqa: PLC0415 - only when used
+        from cloudsched.drafts.service import Drafts, ReadOptions  # noqa: PLC0415 - only when used
 
         settings = self.container.settings
         least_lead = max(settings.minimum_lead, settings.draft_least_lead)
-        limits = DraftLimits(least_lead, settings.access.least_interval)
-        options = ReadOptions(settings.default_time, settings.default_calendar, limits, settings.default_lead)
+        options = ReadOptions(
+            settings.default_time,
+            settings.default_calendar,
+            settings.default_lead,
+            least_lead,
+            settings.access.least_interval,
+        )
         if self.model is None:
             return Drafts(self.container.engine, options, self.draft_tokens)
 

@@ -565,7 +565,7 @@ export interface DraftAnswer {
   label: string;
   /** The schedule, the task or the handler in words. */
   description: string;
-  /** Send this text instead. */
+  /** Send this text instead. The same again if there is none. */
   text?: string;
   /** Add these fields to the context. */
   context?: Record<string, unknown>;
@@ -588,7 +588,7 @@ export interface DraftRequest {
   timezone: string;
   /** The earlier messages, the earliest first. They are data: nothing in them is an instruction. */
   conversation?: Array<Turn>;
-  /** The knowledge of your app. `chatId`, `messageId` and `modelSettings` become the task's source. `taskId` and `handler` name the task and the handler that are meant. Others fill fields of the handler's payload by their names. */
+  /** The knowledge of your app. `chatId`, `messageId` and `modelSettings` become the task's source. `taskId` and `handler` name the task and the handler that are meant. Those that begin with `answer.` come from the answers to a draft's questions, such as `answer.schedule`. Others fill fields of the handler's payload by their names. */
   context?: Record<string, unknown>;
   /** The instant from which "tomorrow" counts. Now if omitted. */
   now?: string | null;

@@ -121,7 +121,6 @@ def read(  # noqa: PLR0913 -- each is named
     default_time: tuple[int, int] = (9, 0),
     default_calendar: str | None = None,
     has_title: bool = True,
-    lead: Iterable[tuple[str, int]] = (),
 ) -> Reading:
     """Return the meaning of a phrase: a schedule, a question or a refusal. Every assumption is reported.
 
@@ -135,11 +134,38 @@ def read(  # noqa: PLR0913 -- each is named
         default_time: Hour and minute to use if the phrase gives no time.
         default_calendar: The id of the calendar that "except holidays" and "business days" mean. None if there is none.
         has_title: The phrase may have a title. Without, it is refused if a word belongs to no schedule.
-        lead: What is said before the text without words, such as ``skip``: classes of the lexicon, with their values.
 
     Raises:
         InvalidSchedule: The time zone does not exist.
         ValueError: ``now`` is naive, or the language is not supported.
+    """
+    return read_after(
+        text,
+        now=now,
+        timezone=timezone,
+        locale=locale,
+        current=current,
+        default_time=default_time,
+        default_calendar=default_calendar,
+        has_title=has_title,
+    )
+
+
+def read_after(  # noqa: PLR0913 -- each is named
+    text: str,
+    *,
+    lead: Sequence[tuple[str, int]] = (),
+    now: datetime,
+    timezone: str,
+    locale: str | None = None,
+    current: Schedule | None = None,
+    default_time: tuple[int, int] = (9, 0),
+    default_calendar: str | None = None,
+    has_title: bool = True,
+) -> Reading:
+    """Return the meaning of a phrase as `read` does, after what is said without words, such as ``skip``.
+
+    That is the lead: classes of the lexicon with their values.
     """
     if now.tzinfo is None:
         raise ValueError("now has no time zone; give an aware datetime")

@@ -54,7 +54,6 @@ def read_schedule(  # noqa: PLR0913 -- each is named
     default_time: time = DEFAULT_TIME,
     default_calendar: str | None = None,
     has_title: bool = False,
-    lead: tuple[tuple[str, int], ...] = (),
 ) -> ScheduleText:
     """Return the schedule that a text means, whether it is a notation (see `Schedule.parse`) or plain words.
 
@@ -67,21 +66,18 @@ def read_schedule(  # noqa: PLR0913 -- each is named
         default_time: The time of day of words that name a day and no time.
         default_calendar: The id of the calendar that words such as "except holidays" mean. None if there is none.
         has_title: True if the title stands elsewhere, so that every word of the text has to belong to the schedule.
-        lead: What is said before the text without words, as in `read`.
 
     Raises:
         AmbiguousSchedule: The words have several meanings, which `readings` lists.
         InvalidSchedule: The schedule is invalid, or the words are not understood. `field` is ``schedule``, or the part
             of the notation that is wrong.
     """
-    if is_notation(text) and not lead:
+    if is_notation(text):
         parsed = Schedule.parse(text, timezone=timezone, now=now)
         language = locale or "en"
         return ScheduleText(parsed, None, list_surprises(parsed, language), language)
-    from cloudsched.language.reader import read  # noqa: PLC0415 - only words need the grammar
-
-    read_words = partial(
-        read,
+    return _read_words(
+        text,
         now=now,
         timezone=timezone,
         current=current,
@@ -89,12 +85,19 @@ def read_schedule(  # noqa: PLR0913 -- each is named
         default_time=(default_time.hour, default_time.minute),
         default_calendar=default_calendar,
         has_title=not has_title,
-        lead=lead,
     )
-    reading = read_words(text)
+
+
+def _read_words(text: str, **asked: Any) -> ScheduleText:
+    from cloudsched.language.reader import read_after  # noqa: PLC0415 - only words need the grammar
+
+    def read(words: str) -> Reading:
+        return read_after(words, **asked)
+
+    reading = read(text)
     if reading.schedule is not None:
         return ScheduleText(reading.schedule, reading.title, reading.assumptions, reading.language)
-    raise _refuse(text, reading, read_words)
+    raise _refuse(text, reading, read)
 
 
 def _refuse(text: str, reading: Reading, read_words: Callable[[str], Reading]) -> InvalidSchedule:
@@ -183,8 +186,9 @@ def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) 
     alone = Schedule(rrule="FREQ=YEARLY", dtstart=local.isoformat(), timezone=timezone)  # of which it is the next
     once = Schedule(at=occurrence, timezone=timezone)
     for lead, current in ((_BY, once), (_MOVE_ONE, alone), ((), once)):
+        read = partial(_read_words, lead=lead, has_title=False) if lead else partial(read_schedule, has_title=True)
         try:
-            moved = read_schedule(text, now=now, timezone=timezone, current=current, has_title=True, lead=lead).schedule
+            moved = read(text, now=now, timezone=timezone, current=current).schedule
         except AmbiguousSchedule as error:
             schedules = [cast("dict[str, Any]", each["schedule"]) for each in error.readings]
             times = [time for each in schedules for time in each.get("rdates", ())]

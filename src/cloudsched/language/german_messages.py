@@ -203,7 +203,6 @@ GERMAN_MESSAGES: Final = {
     "minutes before the hour": "Minuten vor der Stunde",
     "spread evenly": "gleichmäßig verteilt",
     "in these months of every year": "in diesen Monaten jedes Jahres",
-    "only once, in the coming months": "nur einmal, in den nächsten Monaten",
     "on the first day of the month": "am ersten Tag des Monats",
     "on every day of the month": "an jedem Tag des Monats",
     "the midnight at the start of the day": "Mitternacht am Anfang des Tages",
@@ -237,7 +236,6 @@ GERMAN_MESSAGES: Final = {
     "It runs on {weekday}.": "Es läuft am {weekday}.",
     "It runs on day {day} of the month.": "Es läuft am {day}. des Monats.",
     "It runs on {month} {day}.": "Es läuft am {day}. {month}.",
-    "The last time is {until:%Y-%m-%d at %H:%M}.": "Das letzte Mal ist am {until:%d.%m.%Y um %H:%M}.",
     "Only the one on {old:%Y-%m-%d at %H:%M} moves, to {new:%Y-%m-%d at %H:%M}.": (
         "Nur der am {old:%d.%m.%Y um %H:%M} wird verschoben, auf den {new:%d.%m.%Y um %H:%M}."
     ),
@@ -334,9 +332,6 @@ GERMAN_MESSAGES: Final = {
     ),
     "give the time of day before the end, for example: every day at 9:00 until Friday at 17:00": (
         "nenne die Uhrzeit vor dem Ende, zum Beispiel: jeden Tag um 9:00 bis Freitag um 17:00"
-    ),
-    "give both dates, for example: from 1 June 2027 until 31 August 2027": (
-        "nenne beide Daten, zum Beispiel: vom 1. Juni 2027 bis 31. August 2027"
     ),
     "most months do not have a fifth such weekday": "die meisten Monate haben keinen fünften solchen Wochentag",
     "say of what, for example: every month on the last of Monday and Tuesday": (

@@ -48,7 +48,7 @@ def _read_creation(situation: Situation, text: str) -> Proposal:
     context = situation.request.context
     draft = choose_handler(situation, context.get("handler"))
     payload, rest, open_values = take_fields(draft.handler, text, context)
-    asked = ask_ends(situation, open_values, lambda answered: _read_creation(answered, text))
+    asked = ask_ends(situation.language, open_values, lambda answers: _read_creation(situation.answered(answers), text))
     if asked is not None:
         return asked
     channels, rest = take_delivery(rest)

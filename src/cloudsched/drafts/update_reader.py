@@ -357,7 +357,9 @@ def _apply(situation: Situation, task: Task, request: TaskRequest, lead: Lead) -
     """Return the change of a task by a request. None if it names no possible change."""
     handler = situation.find_handler(task.handler)
     payload, rest, open_values = take_fields(handler, request.said, situation.request.context)
-    asked = ask_ends(situation, open_values, lambda answered: _apply(answered, task, request, lead))
+    asked = ask_ends(
+        situation.language, open_values, lambda answers: _apply(situation.answered(answers), task, request, lead)
+    )
     if asked is not None:
         return asked
     words = f"{request.words}{rest[request.end :]}"

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cloudsched.drafts.request import Proposal
-    from cloudsched.drafts.situation import Situation
     from cloudsched.language.lexicon import Language
 
 _COMMA: Final = re.compile(r",(?!\d)\s*|,\s+")
@@ -88,11 +87,11 @@ def quote_value(value: str) -> str:
 
 
 def ask_ends(
-    situation: Situation, values: Sequence[OpenValue], read: Callable[[Situation], Proposal | None]
+    language: str, values: Sequence[OpenValue], read: Callable[[dict[str, str]], Proposal | None]
 ) -> Proposal | None:
     """Return a proposal that asks where values end whose end is uncertain. None if there is nothing to ask.
 
-    `read` reads the text of the values as if some ends were answered.
+    `read` reads the text of the values with some fields of the context, as if ends were answered.
     """
     likely = {name_answer(each.field): each.values[0] for each in values}
     questions: list[DraftQuestion] = []
@@ -101,17 +100,17 @@ def ask_ends(
         answers: list[DraftAnswer] = []
         for value in ends:
             answer = {name_answer(field): value}
-            proposal = read(situation.answered({**likely, **answer}))
+            proposal = read({**likely, **answer})
             if proposal is None or proposal.decision is Decision.REFUSAL:
                 continue
             if any(each.field == f"payload.{field}" for each in proposal.missing):
                 continue
             shown = shown or proposal
-            when = "" if proposal.schedule is None else proposal.schedule.describe(situation.language)
+            when = "" if proposal.schedule is None else proposal.schedule.describe(language)
             answers.append(DraftAnswer(label=f"{field}: {quote_value(value)}", description=when, context=answer))
         cure = f"{field}: {quote_value(ends[0])}"
         template = "Where does the value of {field!r} end? Quotes say so, as in {cure}"
-        question = tell(situation.language, template, field=field, cure=cure)
+        question = tell(language, template, field=field, cure=cure)
         questions.append(DraftQuestion(field=f"payload.{field}", question=question, answers=tuple(answers)))
     return None if shown is None else replace(shown, questions=tuple(questions))
 

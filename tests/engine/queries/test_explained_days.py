@@ -212,6 +212,19 @@ def test_every_day_has_an_answer(scene: Scene, days: int) -> None:
         assert all(each.endswith(".") for each in sentences)
 
 
+def test_a_day_is_explained_by_the_schedule_that_it_had(scene: Scene) -> None:
+    """What an edit brings was not due before it, and no reason for what was or was not."""
+    with scene.sim as sim:
+        scene.create(schedule=Schedule(rrule="FREQ=MONTHLY"))
+        sim.advance(4 * DAY)
+        scene.app.update("t", schedule=Schedule(rrule="FREQ=HOURLY"))
+        before, same = (str(ask(scene, sim.now - length)) for length in (2 * DAY, HOUR))
+        sim.advance(HOUR)
+        after = str(ask(scene, sim.now - HOUR))
+    assert ("every month" in before, "every hour" in before + same) == (True, False)
+    assert "no record" not in same + after
+
+
 def test_a_late_start_says_what_was_found_about_its_time(scene: Scene) -> None:
     """What is said are the counts and notes of that time: users hear of their owner's runs, and of no queue."""
     with scene.sim as sim:

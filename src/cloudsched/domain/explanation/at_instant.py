@@ -208,9 +208,9 @@ def sort_records(records: Sequence[Execution], at: datetime) -> list[Execution]:
 def list_due(evidence: Evidence, at: datetime) -> list[datetime]:
     """Return the first occurrences from an instant on that day, by the schedule of that time, as far as it is known."""
     question = _Question(evidence, at, find_day(evidence.task, at), (), is_cut=False)
-    schedule, _ = _find_schedule(question)
+    schedule, begins, _ = _find_schedule(question)
     found: list[datetime] = []
-    after = max(at, evidence.task.created_at) - _TICK
+    after = max(at, begins) - _TICK
     try:
         while schedule is not None and len(found) < TOLD:
             following = schedule.next_after(after)
@@ -333,17 +333,20 @@ def _explain_pending(question: _Question) -> Iterator[Finding]:
             yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
 
 
-def _find_schedule(question: _Question) -> tuple[Schedule | None, HistoryEntry | None]:
-    """Return the schedule that the task had at the end of the day, and the first later edit of it.
+def _find_schedule(question: _Question) -> tuple[Schedule | None, datetime, HistoryEntry | None]:
+    """Return the schedule that the task had at the end of the day, since when that day, and the first later edit of it.
 
     None for a schedule whose text is not kept.
     """
+    begins = max(question.day.start, question.task.created_at)
     moment = min(question.day.end, question.evidence.now + _TICK)  # what was done just now holds for what is to come
     for entry in question.task.history:
         change = next((each for each in entry.fields if each.field == "schedule"), None)
         if entry.at >= moment and change is not None:
-            return _read_schedule(question.task, change.before or ""), entry
-    return question.task.schedule, None
+            return _read_schedule(question.task, change.before or ""), begins, entry
+        if change is not None and entry.action is Action.EDITED:
+            begins = max(begins, entry.at)
+    return question.task.schedule, begins, None
 
 
 def _read_schedule(task: Task, text: str) -> Schedule | None:
@@ -356,7 +359,7 @@ def _read_schedule(task: Task, text: str) -> Schedule | None:
 
 def _explain_schedule(question: _Question) -> Iterator[Finding]:
     """Yield the occurrences of the schedule on that day, as far as records and pauses have not told them."""
-    schedule, edit = _find_schedule(question)
+    schedule, begins, edit = _find_schedule(question)
     if schedule is None:
         assert edit is not None  # noqa: S101 - the present schedule is known
         changed = say_instant(question.task, edit.at)
@@ -364,17 +367,16 @@ def _explain_schedule(question: _Question) -> Iterator[Finding]:
         yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=edit.at)
         return
 
-    begins = max(question.day.start, question.task.created_at)
     try:
-        yield from _explain_adjustments(question, schedule)
+        yield from _explain_adjustments(question, schedule, begins)
         first = _next_from(schedule, begins)
         if first is None or first >= question.day.end:
             if not question.told:
-                yield _explain_nothing_due(question, first)
+                yield _explain_nothing_due(question, schedule, begins, is_present=edit is None)
             return
         chosen = next(iter(list_due(question.evidence, question.at)), first)
         if not question.has_told(chosen):
-            yield from _explain_occurrence(question, chosen)
+            yield from _explain_occurrence(question, chosen, "of that time " if edit else "")
     except InvalidSchedule as error:
         sentence = f"The search for its occurrences was given up: {error.problem}."
         yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=question.at)
@@ -384,8 +386,8 @@ def _next_from(schedule: Schedule, at: datetime) -> datetime | None:
     return schedule.next_after(at - _TICK)
 
 
-def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Finding]:
-    after = question.day.start - _TICK
+def _explain_adjustments(question: _Question, schedule: Schedule, begins: datetime) -> Iterator[Finding]:
+    after = begins - _TICK
     day = question.day
     for _ in range(TOLD):
         skipped = schedule.find_skipped(after, day.end - _TICK)
@@ -395,30 +397,32 @@ def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Fi
         if not question.has_told(skipped):
             question.told.add(skipped)
             yield explain_skipped(question.task, schedule, skipped)
-    occurrence = _next_from(schedule, day.start)
+    occurrence = _next_from(schedule, begins)
     if occurrence is not None and day.has(occurrence) and (note := schedule.adjustment_note(occurrence)):
         yield Finding(reason=Reason.ADJUSTED, sentence=note, at=occurrence)
 
 
-def _explain_nothing_due(question: _Question, following: datetime | None) -> Finding:
+def _explain_nothing_due(question: _Question, schedule: Schedule, begins: datetime, *, is_present: bool) -> Finding:
     zone = time_zones.load_shown(question.task.timezone)
-    words = describe_planned(question.task.schedule, None).text.removesuffix(f", {zone}")
-    sentence = f"Its schedule ({words}) has no occurrence on {say_day(question.at.astimezone(zone))} ({zone})"
-    if (left_out := _find_left_out(question)) is not None:
+    words = describe_planned(schedule, None).text.removesuffix(f", {zone}")
+    sentence = f"Its schedule{'' if is_present else ' of that time'} ({words}) has no occurrence on {say_day(question.at.astimezone(zone))} ({zone})"
+    if begins > question.day.start:
+        sentence += f" from {question.say(begins)} on"
+    if (left_out := _find_left_out(question, schedule, begins)) is not None:
         due, why = left_out
         sentence = f"What would be due {say_instant(question.task, due)} is {why}"
-    if following is None:
-        sentence += ", nor any later one." if left_out is None else ". There is no later one."
-    else:
-        sentence += f". The next one after that is {say_instant(question.task, following)}."
-    return Finding(reason=Reason.NOT_DUE, sentence=sentence, at=following)
+    following = _next_from(schedule, question.day.end)
+    if is_present and following is None:
+        sentence += ". There is no later one"
+    elif is_present and following is not None:
+        sentence += f". The next one after that is {say_instant(question.task, following)}"
+    return Finding(reason=Reason.NOT_DUE, sentence=f"{sentence}.", at=following)
 
 
-def _find_left_out(question: _Question) -> tuple[datetime, str] | None:
+def _find_left_out(question: _Question, schedule: Schedule, begins: datetime) -> tuple[datetime, str] | None:
     """Return what would be due on the day without the exceptions or calendars of its schedule, and what those do."""
-    schedule = question.task.schedule
     plain = schedule.copy_unchecked(exdates=(), **schedule.no_adjustments)
-    found = None if plain == schedule else _next_from(plain, max(question.day.start, question.task.created_at))
+    found = None if plain == schedule else _next_from(plain, begins)
     if found is None or not question.day.has(found):
         return None
     note = schedule.adjustment_note(found) or ""
@@ -427,12 +431,12 @@ def _find_left_out(question: _Question) -> tuple[datetime, str] | None:
     return found, f"moved to another day{note.removeprefix('Left out').rstrip('.')}"
 
 
-def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:
+def _explain_occurrence(question: _Question, occurrence: datetime, which: str) -> Iterator[Finding]:
     now = question.evidence.now
     task = end_pause_if_over(question.task, now)
     has_more = list_due(question.evidence, occurrence + _TICK)
     what = "more occurrences later that day, and one" if has_more else "an occurrence"
-    due = f"Its schedule has {what} {say_instant(task, occurrence)}"
+    due = f"Its schedule {which}has {what} {say_instant(task, occurrence)}"
     if task.until is not None and occurrence > task.until:
         found = Reason.ENDED, f", after {question.say(task.until)}, until when it runs"
     elif (task.next_execution_time or question.day.end) <= occurrence <= now and occurrence_from(
@@ -492,7 +496,7 @@ def _explain_changes(question: _Question) -> Iterator[Finding]:
     day = question.day
     edits = (each for each in task.history if each.action in EDITS)
     entries = [each for each in edits if day.has(each.at) or _is_about(question, each)][:TOLD]
-    _, later = _find_schedule(question)
+    *_, later = _find_schedule(question)
     if later is not None and later not in entries:
         entries.append(later)
 

@@ -199,6 +199,7 @@ def test_every_day_has_an_answer(scene: Scene, days: int) -> None:
     with scene.sim:
         scene.create(schedule=DAILY, max_runs=4)
         scene.create("u", schedule=DAILY, until=START + 3 * DAY)
+        assert "maxRuns of 4" in ask(scene, START + 9 * DAY).summary
         scene.sim.advance(6 * DAY)
         found = ask(scene, START + days * DAY)
         told = scene.explain("u").findings

@@ -465,7 +465,8 @@ def _judge(task: Task, occurrence: datetime, now: datetime) -> tuple[Reason, str
     elif task.status in FINAL_STATUSES and occurrence > task.status_changed_at:
         said = ": nothing starts"
     elif not is_paused and occurrence > now:
-        return Reason.SCHEDULED, ", which is still ahead"
+        most = f", unless its maxRuns of {task.max_runs} is reached before" if task.max_runs else ""
+        return Reason.SCHEDULED, f", which is still ahead{most}"
     elif not is_paused:
         return Reason.NOT_KEPT, ", of which no record is kept"
     elif hold is not None and hold.at <= occurrence:

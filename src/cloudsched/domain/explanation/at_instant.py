@@ -405,7 +405,9 @@ def _explain_adjustments(question: _Question, schedule: Schedule, begins: dateti
 def _explain_nothing_due(question: _Question, schedule: Schedule, begins: datetime, *, is_present: bool) -> Finding:
     zone = time_zones.load_shown(question.task.timezone)
     words = describe_planned(schedule, None).text.removesuffix(f", {zone}")
-    sentence = f"Its schedule{'' if is_present else ' of that time'} ({words}) has no occurrence on {say_day(question.at.astimezone(zone))} ({zone})"
+    which = "" if is_present else " of that time"
+    day = say_day(question.at.astimezone(zone))
+    sentence = f"Its schedule{which} ({words}) has no occurrence on {day} ({zone})"
     if begins > question.day.start:
         sentence += f" from {question.say(begins)} on"
     if (left_out := _find_left_out(question, schedule, begins)) is not None:

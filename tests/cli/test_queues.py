@@ -167,7 +167,7 @@ def test_a_receipt_knows_of_a_paused_queue(ask: Ask) -> None:
     assert [find_reasons(each) for each in ("NORMAL", "LOW", "HIGH")] == [{"QUEUE_PAUSED"}, set(), {"QUEUE_PAUSED"}]
     [need] = ask("GET", "/v1/overview").get_json()["needs"]
     assert (need["cause"], need["subject"]) == ("QUEUE_PAUSED", QUEUES[0])
-    assert ": no task of priority CRITICAL, HIGH or NORMAL that it carries starts until" in need["sentence"]
+    assert ": no task of priority CRITICAL, HIGH or NORMAL that it carries is dispatched until" in need["sentence"]
     ask("PATCH", f"/v1/dispatch-queues/{QUEUES[1]}", {"state": "PAUSED"})
     ask("PATCH", f"/v1/dispatch-queues/{QUEUES[0]}", {"state": "RUNNING"})
     assert [find_reasons(each) for each in ("NORMAL", "LOW", "HIGH")] == [set(), {"QUEUE_PAUSED"}, set()]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
-from tests.engine.queries.explained_scenes import Scene, make_scene
+from tests.engine.queries.explained_scenes import Scene, make_scene, travel
 from tests.engine.usage.harness import put_budget
 from tests.features.pull.harness import claim_all, finish
 
@@ -74,6 +74,31 @@ def test_a_holiday_is_named_before_and_after_it(scene: Scene) -> None:
             assert found.at == friday
             scene.sim.advance(5 * DAY)
         assert found.findings[0].execution_id is not None
+        for at, is_past in ((friday + DAY, True), (scene.sim.now + 10 * DAY, False)):
+            scene.asked_at = at
+            assert ("calendars as they are now" in str(scene.explain("AFTER"))) == is_past
+
+
+def test_a_day_knows_of_a_paused_queue(scene: Scene) -> None:
+    """As the present does: neither the sweep nor the run's own plan is why it does not go on."""
+    scene.does["work"] = lambda ctx: ctx.sleep(HOUR)
+    with scene.sim as sim:
+        scene.create()
+        sim.advance(10 * MINUTE)
+        sim.queue.holds = True
+        sim.clock.advance(2 * HOUR)
+        assert "its queue is paused" in str(ask(scene, sim.now))
+
+
+def test_a_day_in_another_zone_is_not_explained_by_this_one(scene: Scene) -> None:
+    """A schedule that follows its owner had another time of the day there."""
+    with scene.sim as sim:
+        travel(scene)
+        sim.advance(3 * DAY)
+        scene.app.update_person("ada", timezone="America/New_York")
+        sim.advance(MINUTE)
+        told = [str(ask(scene, START + hours * HOUR)) for hours in range(30, 54, 6)]
+        assert not any("no record" in each or "no occurrence" in each for each in told)
 
 
 def test_what_was_skipped_at_this_very_instant_is_not_to_come(scene: Scene) -> None:
@@ -116,6 +141,10 @@ def test_a_pause_is_told_from_its_beginning_to_its_end(scene: Scene) -> None:
         assert "it was paused then" in " ".join(each.sentence for each in found.findings)
         assert Reason.PAUSED not in reasons(ask(scene, START + 6 * DAY))
         assert Reason.PAUSED not in reasons(ask(scene, START + DAY))
+        scene.app.update("t", max_runs=scene.app.get("t").run_count, until=START + 2 * DAY)
+        told = str(ask(scene, START + 3 * DAY))
+        assert ("maxRuns" in told, "until when" in told, "it was paused then" in told) == (False, False, True)
+        scene.app.update("t", max_runs=None, until=None)
         scene.app.pause("t", until=scene.sim.now + 2 * DAY)
         assert "which is still ahead" in str(ask(scene, scene.sim.now + 3 * DAY))
         assert "which does not run if it is still paused" in str(ask(scene, scene.sim.now + DAY))
@@ -222,6 +251,11 @@ def test_a_day_is_explained_by_the_schedule_that_it_had(scene: Scene) -> None:
         before, same = (str(ask(scene, sim.now - length)) for length in (2 * DAY, HOUR))
         sim.advance(HOUR)
         after = str(ask(scene, sim.now - HOUR))
+        sim.advance(HOUR)
+        scene.app.backfill("t", sim.now - HOUR, sim.now)
+        sim.advance(MINUTE)
+        again = str(ask(scene, sim.now - HOUR - MINUTE))
+    assert ("backfill's run of" in again, "after it was due" in again) == (True, False)
     assert ("every month" in before, "every hour" in before + same) == (True, False)
     assert "no record" not in same + after
 
@@ -274,6 +308,21 @@ def test_a_run_that_alone_began_late_is_not_called_an_outage(scene: Scene, other
         assert "It waited for its lock since" in told
         assert "All" not in told
         assert "queue" not in told
+
+
+@pytest.mark.parametrize(("overlap", "mode"), [("SKIP", "LATEST"), ("BUFFER", "LATEST"), ("BUFFER", "NONE")])
+def test_no_occurrence_is_promised_while_a_run_is_open(scene: Scene, overlap: str, mode: str) -> None:
+    """Neither a later one, nor the next, nor one that would be too late."""
+    scene.does["work"] = lambda ctx: ctx.sleep(DAY)
+    with scene.sim as sim:
+        scene.create(overlap=overlap, catch_up={"mode": mode})
+        sim.advance(10 * MINUTE)
+        ahead = f"{scene.explain()} {ask(scene, sim.now + 3 * HOUR)}"
+        assert "does not start before the open run has ended" in ahead
+        assert "runs after" not in ahead
+        sim.advance(2 * HOUR)
+        scene.asked_at = None
+        assert ("none over 1 min late" in str(scene.explain())) == (mode == "NONE")
 
 
 def test_a_run_that_waited_for_the_one_before_it_says_so(scene: Scene) -> None:

@@ -183,7 +183,8 @@ def _explain_runs(question: _Question) -> Iterator[Finding]:
     for run in sorted(runs, key=lambda each: abs(each.scheduled_for - question.at)):
         question.told.add(run.scheduled_for)
         finding = explain_run(question.evidence, run)
-        sentence = f"The occurrence of {question.say(run.scheduled_for)} has not ended. {finding.sentence}"
+        state = "ended" if run.started_at else "begun"
+        sentence = f"The occurrence of {question.say(run.scheduled_for)} has not {state}. {finding.sentence}"
         yield finding.model_copy(update={"sentence": sentence, "at": run.scheduled_for})
 
 
@@ -238,10 +239,11 @@ def _explain_records(question: _Question) -> Iterator[Finding]:
     question.told.update(each.scheduled_for for each in records)
 
 
+_KINDS: Final = {Trigger.MANUAL: "run that was triggered for", Trigger.BACKFILL: "backfill's run of"}
+
+
 def _explain_record(question: _Question, record: Execution) -> Finding:
-    kind = "occurrence of"
-    if record.trigger is Trigger.MANUAL:
-        kind = "run that was triggered for"
+    kind = _KINDS.get(record.trigger, "occurrence of")
     due = _find_meant(question, record)
     sentence = f"The {kind} {question.say(due)}"
     if record.covers is not None and due > record.scheduled_for:
@@ -252,7 +254,7 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
     started = record.started_at or record.scheduled_for
 
     late = started - record.scheduled_for
-    if late > LATE:
+    if late > LATE and record.trigger is not Trigger.BACKFILL:
         sentence = f"{sentence.rstrip('.')}. It began {say_duration(late)} after it was due, "
         sentence += f"{say_instant(question.task, started)}."
         planned = jittered_start(question.task, record.scheduled_for)
@@ -342,8 +344,8 @@ def _find_schedule(question: _Question) -> tuple[Schedule | None, datetime, Hist
     moment = min(question.day.end, question.evidence.now + _TICK)  # what was done just now holds for what is to come
     for entry in question.task.history:
         change = next((each for each in entry.fields if each.field == "schedule"), None)
-        if entry.at >= moment and change is not None:
-            return _read_schedule(question.task, change.before or ""), begins, entry
+        if entry.at >= moment and (change or (entry.action is Action.MOVED and entry.by is None)):
+            return _read_schedule(question.task, (change and change.before) or ""), begins, entry
         if change is not None and entry.action is Action.EDITED:
             begins = max(begins, entry.at)
     return question.task.schedule, begins, None
@@ -357,6 +359,9 @@ def _read_schedule(task: Task, text: str) -> Schedule | None:
         return None
 
 
+_PRESENT: Final = "Its schedule"
+
+
 def _explain_schedule(question: _Question) -> Iterator[Finding]:
     """Yield the occurrences of the schedule on that day, as far as records and pauses have not told them."""
     schedule, begins, edit = _find_schedule(question)
@@ -367,16 +372,21 @@ def _explain_schedule(question: _Question) -> Iterator[Finding]:
         yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=edit.at)
         return
 
+    whose = _PRESENT
+    if edit is not None:
+        whose += " of that time"
+    elif schedule.is_adjusted and question.day.start <= question.evidence.now:
+        whose += ", by its calendars as they are now,"
     try:
         yield from _explain_adjustments(question, schedule, begins)
         first = _next_from(schedule, begins)
         if first is None or first >= question.day.end:
             if not question.told:
-                yield _explain_nothing_due(question, schedule, begins, is_present=edit is None)
+                yield _explain_nothing_due(question, schedule, begins, whose)
             return
         chosen = next(iter(list_due(question.evidence, question.at)), first)
         if not question.has_told(chosen):
-            yield from _explain_occurrence(question, chosen, "of that time " if edit else "")
+            yield from _explain_occurrence(question, chosen, whose)
     except InvalidSchedule as error:
         sentence = f"The search for its occurrences was given up: {error.problem}."
         yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=question.at)
@@ -402,21 +412,20 @@ def _explain_adjustments(question: _Question, schedule: Schedule, begins: dateti
         yield Finding(reason=Reason.ADJUSTED, sentence=note, at=occurrence)
 
 
-def _explain_nothing_due(question: _Question, schedule: Schedule, begins: datetime, *, is_present: bool) -> Finding:
+def _explain_nothing_due(question: _Question, schedule: Schedule, begins: datetime, whose: str) -> Finding:
     zone = time_zones.load_shown(question.task.timezone)
     words = describe_planned(schedule, None).text.removesuffix(f", {zone}")
-    which = "" if is_present else " of that time"
     day = say_day(question.at.astimezone(zone))
-    sentence = f"Its schedule{which} ({words}) has no occurrence on {day} ({zone})"
+    sentence = f"{whose} ({words}) has no occurrence on {day} ({zone})"
     if begins > question.day.start:
         sentence += f" from {question.say(begins)} on"
     if (left_out := _find_left_out(question, schedule, begins)) is not None:
         due, why = left_out
         sentence = f"What would be due {say_instant(question.task, due)} is {why}"
     following = _next_from(schedule, question.day.end)
-    if is_present and following is None:
+    if whose == _PRESENT and following is None:
         sentence += ". There is no later one"
-    elif is_present and following is not None:
+    elif whose == _PRESENT and following is not None:
         sentence += f". The next one after that is {say_instant(question.task, following)}"
     return Finding(reason=Reason.NOT_DUE, sentence=f"{sentence}.", at=following)
 
@@ -433,15 +442,13 @@ def _find_left_out(question: _Question, schedule: Schedule, begins: datetime) ->
     return found, f"moved to another day{note.removeprefix('Left out').rstrip('.')}"
 
 
-def _explain_occurrence(question: _Question, occurrence: datetime, which: str) -> Iterator[Finding]:
+def _explain_occurrence(question: _Question, occurrence: datetime, whose: str) -> Iterator[Finding]:
     now = question.evidence.now
     task = end_pause_if_over(question.task, now)
     has_more = list_due(question.evidence, occurrence + _TICK)
     what = "more occurrences later that day, and one" if has_more else "an occurrence"
-    due = f"Its schedule {which}has {what} {say_instant(task, occurrence)}"
-    if task.until is not None and occurrence > task.until:
-        found = Reason.ENDED, f", after {question.say(task.until)}, until when it runs"
-    elif (task.next_execution_time or question.day.end) <= occurrence <= now and occurrence_from(
+    due = f"{whose} has {what} {say_instant(task, occurrence)}"
+    if (task.next_execution_time or question.day.end) <= occurrence <= now and occurrence_from(
         task, occurrence
     ) == occurrence:
         found = Reason.DUE, f", which has not begun. Of what has come due, {say_caught_up(task)}"
@@ -450,30 +457,41 @@ def _explain_occurrence(question: _Question, occurrence: datetime, which: str) -
             found = Reason.OVERLAP, f". When the open run has ended, {missed}"
     elif question.is_cut:
         return
-    elif (kept := task.execution_retention) and occurrence + kept <= now:
-        found = Reason.NOT_KEPT, f", of which no record is kept, since records are kept for {say_duration(kept)}"
     else:
         found = _judge(task, occurrence, now)
     yield Finding(reason=found[0], sentence=f"{due}{found[1]}.", at=occurrence)
 
 
 def _judge(task: Task, occurrence: datetime, now: datetime) -> tuple[Reason, str]:
-    """Return what becomes of an occurrence that is to come, or that is past and neither planned nor recorded."""
+    """Return what becomes of an occurrence that is to come, or that is past and neither planned nor recorded.
+
+    Of the past, a pause is known. What is set now may have been set since.
+    """
     hold = find_sole_hold(task)
     is_paused = any(each.has(occurrence) for each in list_pauses(task))
-    said = ": it was paused then" if occurrence <= now else " if it is still paused"
-    if task.max_runs and task.run_count >= task.max_runs:
-        said = f": its maxRuns of {task.max_runs} is reached"
-    elif task.status in FINAL_STATUSES and occurrence > task.status_changed_at:
-        said = ": nothing starts"
-    elif not is_paused and occurrence > now:
+    is_over = task.status in FINAL_STATUSES and occurrence > task.status_changed_at
+    reason, said = Reason.NOT_DUE, ", which does not run"
+    if is_paused and hold is not None and hold.at <= occurrence:
+        said = f". Of what comes due while it is paused, {say_caught_up(task)} when it goes on"
+    elif is_paused and occurrence <= now:
+        said += ": it was paused then"
+    elif task.until is not None and occurrence > task.until:
+        reason, said = Reason.ENDED, f", after {name_instant(task, task.until)}, until when it runs"
+    elif (is_over or occurrence > now) and task.max_runs and task.run_count >= task.max_runs:
+        said += f": its maxRuns of {task.max_runs} is reached"
+    elif is_over:
+        said += ": nothing starts"
+    elif is_paused:
+        said += " if it is still paused"
+    elif occurrence > now:
         most = f", unless its maxRuns of {task.max_runs} is reached before" if task.max_runs else ""
-        return Reason.SCHEDULED, f", which is still ahead{most}"
-    elif not is_paused:
-        return Reason.NOT_KEPT, ", of which no record is kept"
-    elif hold is not None and hold.at <= occurrence:
-        return Reason.NOT_DUE, f". Of what comes due while it is paused, {say_caught_up(task)} when it goes on"
-    return Reason.NOT_DUE, f", which does not run{said}"
+        wait = ", and does not start before the open run has ended" if waits_for_open_run(task) else ""
+        reason, said = Reason.SCHEDULED, f", which is still ahead{most}{wait}"
+    else:
+        kept = task.execution_retention
+        since = f", since records are kept for {say_duration(kept)}" if kept and occurrence + kept <= now else ""
+        reason, said = Reason.NOT_KEPT, f", of which no record is kept{since}"
+    return reason, said
 
 
 def _explain_clock(question: _Question) -> Iterator[Finding]:

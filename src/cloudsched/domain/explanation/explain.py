@@ -241,17 +241,6 @@ def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
     return Reason.SUSPENDED, f"Its handler {reason}, and goes on {_say_start(evidence, run)}.", run.due_at
 
 
-_OVERLAPS = {
-    Overlap.SKIP: "is skipped if it comes due before the open run has ended",
-    Overlap.BUFFER: "runs after the open run has ended",
-}
-
-_MISSED = {
-    Overlap.SKIP: "what came due is skipped",
-    Overlap.BUFFER: "the latest runs, and what else came due is skipped",
-}
-
-
 _WAITING: Final = {Reason.DUE, Reason.RETRYING, Reason.PUT_OFF, Reason.SCHEDULED, Reason.SLEEPING, Reason.SUSPENDED}
 """The reasons of open runs that wait for a dispatch."""
 BLOCKING: Final = frozenset(
@@ -390,8 +379,8 @@ def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
     task = evidence.task
     if occurrence > evidence.now:
         does = "waits for the end of the open run if it comes due before that"
-        if is_for_overlap(task, occurrence):
-            does = _OVERLAPS[task.overlap]
+        if task.overlap is Overlap.SKIP and is_for_overlap(task, occurrence):
+            does = "is skipped if it comes due before the open run has ended"
         return f"The next occurrence, {say_instant(task, occurrence)}, {does}."
     since = name_instant(task, occurrence)
     return f"It has come due again since {since}: when the open run has ended, {say_missed(evidence, occurrence)}."
@@ -403,16 +392,21 @@ def say_missed(evidence: Evidence, occurrence: datetime) -> str:
     ``overlap`` decides about those that came due after an open run had begun, and ``catchUp`` about all others.
     """
     task = evidence.task
-    if is_for_overlap(task, occurrence):
-        return _MISSED[task.overlap]
-    return say_caught_up(task)
+    if not is_for_overlap(task, occurrence):
+        return say_caught_up(task)
+    if task.overlap is Overlap.SKIP:
+        return "what came due is skipped"
+    return f"the latest runs{_say_tolerance(task)}, and what else came due is skipped"
 
 
 def say_caught_up(task: Task) -> str:
     """Return what decides which of several occurrences that have come due run."""
+    return f"catchUp ({task.catch_up.mode}) decides which run{_say_tolerance(task)}"
+
+
+def _say_tolerance(task: Task) -> str:
     most = find_tolerance(task)
-    late = f", none over {say_duration(most)} late" if most < timedelta.max else ""
-    return f"catchUp ({task.catch_up.mode}) decides which run{late}"
+    return f", none over {say_duration(most)} late" if most < timedelta.max else ""
 
 
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
@@ -499,7 +493,8 @@ def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
 
 def _explain_last(evidence: Evidence, last: Execution) -> Finding:
     task = evidence.task
-    sentence = f"The last that ended, due {say_instant(task, last.scheduled_for)}, {say_status(last.status)}"
+    due = say_instant(task, last.scheduled_for)
+    sentence = f"The latest due of those that ran and ended, {due}, {say_status(last.status)}"
     if task.consecutive_failures > 1 and last.status in FAILURE_STATUSES:
         sentence += f", and {task.consecutive_failures - 1:,} before it failed, too"
     sentence = say_end(sentence, last)

@@ -123,7 +123,7 @@ DEFERRED: Final = Finding(
 )
 DELETED: Final = Finding(reason=Reason.ENDED, sentence="It was deleted.")
 OVERDUE: Final = Finding(
-    reason=Reason.OVERDUE, sentence="Work that was due minutes ago had not started when the sweep last looked."
+    reason=Reason.OVERDUE, sentence="Other work that was due minutes ago had not started when the sweep last looked."
 )
 """That of some task, whosever it is."""
 NO_OCCURRENCE: Final = Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
@@ -182,7 +182,7 @@ def say_queue_paused(
     if set(priorities) < set(Priority):
         *others, last = priorities
         held = f"no task of priority {', '.join(others)}{' or ' if others else ''}{last} that it carries"
-    return Finding(reason=Reason.QUEUE_PAUSED, sentence=f"{sentence}: {held} starts until it is resumed.", at=at)
+    return Finding(reason=Reason.QUEUE_PAUSED, sentence=f"{sentence}: {held} is dispatched until it is resumed.", at=at)
 
 
 def say_unknown_handler(handler: str, waiting: str = "") -> Finding:

@@ -75,6 +75,9 @@ def explain_task(
         hanging = note.hanging if shows_holders else hide_names(note.hanging)
         evidence = replace(evidence, swept_at=note.updated_at, hanging=hanging)
 
+    if conditions is not None and task.is_active:
+        evidence = replace(evidence, conditions=conditions.find(task, now, shows_queue=shows_holders))
+
     if at is not None:
         records, is_cut = _list_records(store, evidence, at)
         told = sort_records(records, at)[:TOLD]
@@ -82,8 +85,6 @@ def explain_task(
         evidence = replace(evidence, undelivered=_find_undelivered(store, task, told, now), delays=delays)
         return explain_instant(evidence, at, records, is_cut=is_cut)
 
-    if conditions is not None and task.is_active:
-        evidence = replace(evidence, conditions=conditions.find(task, now, shows_queue=shows_holders))
     # The ids begin with their instants. An occurrence that was skipped or expired has run nothing.
     last_id = max(filter(None, (task.last_execution_id, task.outcome_execution_id)), default=None)
     if last_id and (last := store.load_execution(task.id, last_id)):

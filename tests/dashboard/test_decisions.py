@@ -112,7 +112,7 @@ def test_which_run_an_answer_is_for_is_said_before_it_is_given(pages: Pages, app
     app.create(id="free", title="Free", handler="any", owner="ada", schedule="every hour", overlap="ALLOW")
     pages.sim.advance(HOUR * 3)
     page = pages.read("/tasks/free", "ada")
-    links = re.findall(r'href="[./]*(/tasks/free/executions/[^"]*)">\s*Answer the run of\s*<time[^>]*>([^<]*)<', page)
+    links = re.findall(r'href="[./]*(/tasks/free/executions/[^"]*)">\s*<span>Answer the run of\s*<time[^>]*>([^<]*)<', page)
     times = [at for _, at in links]
     assert times == sorted(times)
     assert len(times) == 3

@@ -311,7 +311,7 @@ def test_an_awaited_event_is_answered_in_a_form(stack: Stack, ui: str) -> None:
     task_id = send(f"{stack.url}/v1/tasks", body).json()["id"]
     path = f"{ui}/tasks/{task_id}"
     wait_until(lambda: "the event 'decision'" in html.unescape(get(path).text), "it waits for the decision")
-    [run] = re.findall(r'href="[^"]*(/executions/[^"]*)">\s*Answer…', get(path).text)
+    [run] = re.findall(r'href="[^"]*(/executions/[^"]*)">\s*<span>Answer…', get(path).text)
     [link] = re.findall(r'href="[^"]*(/events/[^"]*)">\s*Answer decision…', get(f"{path}{run}").text)
     path += link
     page = get(path).text

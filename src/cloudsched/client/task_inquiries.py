@@ -92,7 +92,7 @@ class TaskInquiries:
         """Return why a task runs when it does, or does not run. With `at`, explain that day in its zone.
 
         >>> print(client.explain(task.id).summary)
-        The latest due of those that ran and ended, on Sat 2 Jan 2027 at 09:00 (UTC), failed: OSError: the pump is dry
+        The latest run that has ended, due on Sat 2 Jan 2027 at 09:00 (UTC), failed: OSError: the pump is dry
         """
         query = {"at": at and at.isoformat()}
         return fetch("an explanation", ExplanationView, "GET", f"{task_path(task_id)}/explain", query=query)

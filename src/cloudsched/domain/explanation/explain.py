@@ -494,7 +494,7 @@ def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
 def _explain_last(evidence: Evidence, last: Execution) -> Finding:
     task = evidence.task
     due = say_instant(task, last.scheduled_for)
-    sentence = f"The latest due of those that ran and ended, {due}, {say_status(last.status)}"
+    sentence = f"The latest run that has ended, due {due}, {say_status(last.status)}"
     if task.consecutive_failures > 1 and last.status in FAILURE_STATUSES:
         sentence += f", and {task.consecutive_failures - 1:,} before it failed, too"
     sentence = say_end(sentence, last)

@@ -191,5 +191,5 @@ def test_a_count_of_what_was_skipped_says_where_it_counts(pages: Pages) -> None:
     """One record may cover days, so those after its first have none."""
     for path in ("runs?within=P1D&outcome=skipped", "runs?status=SKIPPED", "calendar"):
         assert SKIPPED_TOGETHER in pages.words(f"/{path}")
-    assert "Open runs are not counted." in pages.words("/calendar")
+    assert "Open runs, and those that wait for workers, are not counted." in pages.words("/calendar")
     assert SKIPPED_TOGETHER not in pages.words("/runs?within=P1D")

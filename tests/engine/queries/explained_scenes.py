@@ -6,7 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Never
 from zoneinfo import ZoneInfo
 
 from tests.authorities import as_user
@@ -318,12 +319,11 @@ def know_no_address(scene: Scene) -> None:
 
 
 def hide_queue(scene: Scene) -> None:
-    class Hidden:
-        def find_paused(self, _: object) -> str | None:
-            raise QueueUnavailable("The queue projects/p/queues/q", "PERMISSION_DENIED")
+    def find_paused(_: object) -> Never:
+        raise QueueUnavailable("The queue projects/p/queues/q", "PERMISSION_DENIED")
 
     scene.create()
-    scene.app.container.replace(queue_watch=Hidden())
+    scene.app.container.replace(queue_watch=SimpleNamespace(find_paused=find_paused))
 
 
 SCENARIOS: dict[str, tuple[Callable[[Scene], object], str]] = {
@@ -352,7 +352,7 @@ SCENARIOS: dict[str, tuple[Callable[[Scene], object], str]] = {
     "BACKLOG": (leave_backlog, ""),
     "DEFERRED": (lose_queue, ""),
     "SWEEP_IS_LATE": (lose_lease, ""),
-    "OVERDUE": (note_overdue_work, ""),
+    "OVERDUE": (note_overdue_work, "Other work"),
     "QUEUE_PAUSED": (pause_queue, ""),
     "UNKNOWN_HANDLER": (forget_handler, "Not registered: removed"),
     "BUDGET_USED_UP": (use_up_budget, "0 of 0 queries"),

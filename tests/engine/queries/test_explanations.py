@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,6 +42,10 @@ def test_each_reason_is_found_where_it_holds(scene: Scene, reason: Reason) -> No
         happen, words = SCENARIOS[reason]
         happen(scene)
         assert words in scene.find(reason).sentence
+        if reason is Reason.OVERDUE:
+            watch = SimpleNamespace(find_paused=lambda priority: {"LOW": "low"}.get(priority))
+            scene.app.container.replace(queue_watch=watch)
+            assert words not in str(scene.explain())
         if reason in {Reason.RETRYING, Reason.PUT_OFF, Reason.SUSPENDED, Reason.SLEEPING}:
             scene.app.pause("t")
             assert "or when the pause ends" in scene.find(reason).sentence

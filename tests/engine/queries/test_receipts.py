@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Never
 
 import pytest
@@ -284,15 +285,11 @@ def test_the_note_of_a_sweep_that_is_well_is_read_once_in_two_minutes(sim: Simul
 def test_nothing_that_fails_makes_a_write_fail(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The write has happened: its receipt says that it could not look, and has no tick."""
 
-    class Closed:
-        def find_paused(self, _: object) -> str | None:
-            raise QueueUnavailable("projects/p/locations/l/queues/q", "it is down")
-
     def fail(*_: object) -> Never:
-        raise StoreUnavailable("The store", "it is down")
+        raise StoreUnavailable("projects/p/locations/l/queues/q", "it is down")
 
     container = sim.app.container
-    container.replace(queue_watch=Closed(), load_sweep=fail)
+    container.replace(queue_watch=SimpleNamespace(find_paused=fail), load_sweep=fail)
     monkeypatch.setattr(type(container.store.records._port), "load", fail)  # type: ignore[attr-defined]  # noqa: SLF001
     task = sim.app.create(owner="ada", handler="work", schedule=SCHEDULES["soon"])
     receipt = find_receipt(task)
@@ -307,12 +304,11 @@ def test_a_queue_is_asked_once_in_some_seconds_also_if_it_does_not_answer(sim: S
     """Not each write waits for a service that is down. Who pauses a queue here sees it at once."""
     asked = []
 
-    class Watch:
-        def find_paused(self, priority: object) -> str | None:
-            asked.append(priority)
-            raise QueueUnavailable("The queue", "it is down")
+    def find_paused(priority: object) -> Never:
+        asked.append(priority)
+        raise QueueUnavailable("The queue", "it is down")
 
-    sim.app.container.replace(queue_watch=Watch())
+    sim.app.container.replace(queue_watch=SimpleNamespace(find_paused=find_paused))
     for _ in range(20):
         assert find_reasons(sim.app.create(handler="work")) == {Reason.NOT_CHECKED}
     assert len(asked) == 1

@@ -122,7 +122,10 @@ def build(answer: Json, visit: Visit) -> Json:
         "axis": grain.axis,
         "scale": join_phrases(
             only_if(most, f"A full bar is {most:,}; what was skipped may be more."),
-            only_if("ran" in answer["parts"], f"Open runs are not counted. {SKIPPED_TOGETHER}"),
+            only_if(
+                "ran" in answer["parts"],
+                f"Open runs, and those that wait for workers, are not counted. {SKIPPED_TOGETHER}",
+            ),
             separator=" ",
         ),
         "rows": [_build_row(row, grain, most, visit) for row in rows],
@@ -206,8 +209,9 @@ def build_rows(answer: Json, visit: Visit) -> Json:
     is_over = parse_instant(asked["until"]) <= parse_instant(visit.soonest)
     nouns = ("run has not started that was", "runs have not started that were") if is_over else ("run is", "runs are")
     said = count.write(*nouns)
-    window = f"after {visit.moment(asked['from']).text} until {visit.moment(asked['until']).text}"
-    note = ""
+    since = "after" if asked["from"] == visit.soonest else "from"
+    window = f"{since} {visit.moment(asked['from']).text} until {visit.moment(asked['until']).text}"
+    note = only_if(is_over, "Runs that wait for workers are not among them, but on Queues.")
     if cut := answer.get("completeUntil"):
         note = f"The list has only some of what is due after {visit.moment(cut).text}: too many tasks are due before."
     return {

@@ -209,7 +209,7 @@ class Conditions:
             note = self._swept = self._load_sweep()
         if note is None or is_late(note.updated_at, now):
             yield say_sweep(None if note is None else note.updated_at)
-        elif _has_overdue(note):
+        elif _has_overdue(note) and not any(self.find_paused_queues(now)):  # which may hold that
             yield OVERDUE
 
     def _check_features(self, task: Task, people: list[Person], now: datetime) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -166,17 +167,10 @@ def test_what_is_late_is_named(pages: Pages, make_task: MakeTask) -> None:
     assert re.search(r"2 tasks of greet are late and have not started\. Since .* 50 min ago \. Late 50 ", listed)
 
 
-class PausedLow:
-    """A deployment's queues, of which that of low priority is paused."""
-
-    def find_paused(self, priority: Priority) -> str | None:
-        return "cloudsched-low" if priority is Priority.LOW else None
-
-
 def test_what_a_paused_queue_makes_late_is_counted_once(pages: Pages, make_task: MakeTask) -> None:
     """In the row of the queue, unless a task of the same handler is late for another reason."""
     container = pages.app.container
-    container.replace(queue_watch=PausedLow())
+    container.replace(queue_watch=SimpleNamespace(find_paused={Priority.LOW: "cloudsched-low"}.get))
     for priority in (Priority.LOW, Priority.NORMAL):
         pages.app.handler(priority.lower())(lambda: None)
     for number, priority in enumerate([*[Priority.LOW] * 30, Priority.NORMAL]):

@@ -43,8 +43,8 @@ def test_each_reason_is_found_where_it_holds(scene: Scene, reason: Reason) -> No
         happen(scene)
         assert words in scene.find(reason).sentence
         if reason is Reason.OVERDUE:
-            watch = SimpleNamespace(find_paused=lambda priority: {"LOW": "low"}.get(priority))
-            scene.app.container.replace(queue_watch=watch)
+            scene.app.container.replace(queue_watch=SimpleNamespace(find_paused={"LOW": "low"}.get))
+            scene.app.container.conditions.forget()
             assert words not in str(scene.explain())
         if reason in {Reason.RETRYING, Reason.PUT_OFF, Reason.SUSPENDED, Reason.SLEEPING}:
             scene.app.pause("t")

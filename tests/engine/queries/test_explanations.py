@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,7 +42,7 @@ def test_each_reason_is_found_where_it_holds(scene: Scene, reason: Reason) -> No
         happen(scene)
         assert words in scene.find(reason).sentence
         if reason is Reason.OVERDUE:
-            scene.app.container.replace(queue_watch=SimpleNamespace(find_paused={"LOW": "low"}.get))
+            scene.sim.queue.find_paused = {"LOW": "low"}.get  # type: ignore[assignment, method-assign]
             scene.app.container.conditions.forget()
             assert words not in str(scene.explain())
         if reason in {Reason.RETRYING, Reason.PUT_OFF, Reason.SUSPENDED, Reason.SLEEPING}:

@@ -48,6 +48,8 @@ def test_each_reason_is_found_where_it_holds(scene: Scene, reason: Reason) -> No
         if reason in {Reason.RETRYING, Reason.PUT_OFF, Reason.SUSPENDED, Reason.SLEEPING}:
             scene.app.pause("t")
             assert "or when the pause ends" in scene.find(reason).sentence
+            scene.app.cancel_run("t", scene.app.get("t").runs[0].execution_id)
+            assert "ZeroDivisionError" not in str(scene.explain())
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,12 @@ def find_until(record: Json) -> datetime | None:
     return None if is_held else find_instant(record, "nextAttemptAt", "leaseUntil")
 
 
+_BY_HAND: Final = {ExecutionStatus.SUSPENDED, ExecutionStatus.CANCELLED}
+
+
 def _write_outcome(record: Json, visit: Visit) -> str:
     error = record.get("error")
-    if error and record["status"] != ExecutionStatus.SUSPENDED:  # what a pause holds says so, not why it failed before
+    if error and record["status"] not in _BY_HAND:  # who cancelled or paused it is said, not why it failed before
         return f"{error['type']}: {error['message']}"
     if record["status"] == ExecutionStatus.SUCCEEDED and record.get("content") is not None:
         return json.dumps(record["content"], ensure_ascii=False)

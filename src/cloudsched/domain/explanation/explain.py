@@ -9,7 +9,6 @@ from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
     Execution,
-    ExecutionStatus,
     Lease,
     Run,
     Suspension,
@@ -517,7 +516,7 @@ def _explain_last(evidence: Evidence, last: Execution) -> Finding:
 def say_end(sentence: str, record: Execution) -> str:
     """Return a sentence with the error or else the message with which an execution ended."""
     why = record.message or ""
-    if record.status is not ExecutionStatus.SUCCEEDED and record.error is not None:
+    if record.status in FAILURE_STATUSES and record.error is not None:
         why = record.error.brief
     return with_message(sentence, why)
 

@@ -210,7 +210,7 @@ def test_filters_are_written_as_pages_write_instants_durations_and_statuses(ui: 
     shown = {
         "runs?minLateness=PT90S&minDuration=PT10S&status=TIMED_OUT": (
             "Start delay of at least: 1 min 30 s",
-            "Took at least: 10 s",
+            "Ended, took at least: 10 s",
             "Status: Timed out",
         ),
         "tasks?dueFrom=2027-03-28T13:42:07Z&category=OTHERS": (

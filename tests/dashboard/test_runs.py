@@ -77,14 +77,14 @@ def read_folds(text: str) -> list[tuple[str, str, str, str]]:
     """Return the rows that stand for several runs: their number, error, address, and all of the row."""
     rows = re.findall(r"<tr data-key.*?</tr>", text, re.DOTALL)
     found = [
-        (re.search(r'<a[^>]* href="(\?[^"]*)"[^>]*>((?:at least )?\d+) runs?: ([^<]*)<', each), each) for each in rows
+        (re.search(r'>((?:at least )?\d+) runs?: ([^<]*)<.*?href="(\?[^"]*)"', each, re.DOTALL), each) for each in rows
     ]
-    return [(match[2], match[3], match[1], each) for match, each in found if match]
+    return [(*match.groups(), each) for match, each in found if match]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_equal_failures_are_one_row_with_their_number(pages: Pages, app: App, seed: int) -> None:
-    """None is lost, however they are mixed: the row names each of them, and its link leads to all of them."""
+    """None is lost, however they are mixed: the row names each, and its link leads to all of them."""
     chance = random.Random(seed)  # noqa: S311 - the same runs in each test
     wanted: Counter[str] = Counter()
     for number in range(30):
@@ -104,12 +104,7 @@ def test_equal_failures_are_one_row_with_their_number(pages: Pages, app: App, se
         linked = pages.rows(f"/runs{html.unescape(address)}")
         assert wanted[kind] <= len(linked)
         assert pages.read(f"/runs{html.unescape(address)}").count('name="pick"') == len(linked), "one tick for several"
-        retried = re.search(r'href="[^"]*/(retry\?[^"]+)"', row)
-        assert retried
-        assert f"Retry {len(linked)} runs?" in pages.words("/" + html.unescape(retried[1]))
-        assert html.unescape(row).count("Retry them") == 1
     assert not read_folds(pages.read("/runs?handler=load"))
-    assert "Retry them" not in pages.read("/runs", "viewer")
     assert read_folds(pages.read("/runs", "bob")) == []
 
 
@@ -191,5 +186,5 @@ def test_a_count_of_what_was_skipped_says_where_it_counts(pages: Pages) -> None:
     """One record may cover days, so those after its first have none."""
     for path in ("runs?within=P1D&outcome=skipped", "runs?status=SKIPPED", "calendar"):
         assert SKIPPED_TOGETHER in pages.words(f"/{path}")
-    assert "Open runs, and those that wait for workers, are not counted." in pages.words("/calendar")
+    assert "Open runs, and those offered to workers, are not counted." in pages.words("/calendar")
     assert SKIPPED_TOGETHER not in pages.words("/runs?within=P1D")

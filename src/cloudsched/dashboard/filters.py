@@ -124,7 +124,7 @@ RUNS: Final = (
     CATEGORY,
     SINCE,
     UNTIL,
-    Filter("minDuration", "Took at least", "length", _offer(LENGTHS)),
+    Filter("minDuration", "Ended, took at least", "length", _offer(LENGTHS)),
     Filter("minLateness", "Start delay of at least", "length", _offer(LENGTHS)),
     CALLS,
 )

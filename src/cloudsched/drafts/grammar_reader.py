@@ -33,7 +33,7 @@ def read_text(situation: Situation) -> Proposal:
     lines = (" ".join(line.split()) for line in situation.request.text.splitlines())
     text = "\n".join(line for line in lines if line)
     if (listed := find_list(text, lambda: situation.tasks)) is not None:
-        return list_tasks(situation, listed)
+        return list_tasks(situation, *listed)
     update = read_update(situation, text)
     if update is not None:
         return update

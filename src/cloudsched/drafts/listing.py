@@ -16,21 +16,20 @@ from cloudsched.language.messages import tell
 from cloudsched.language.nodes import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.drafts.requests import ListRequest
 
 _MOST_LISTED: Final = 20
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
-def list_tasks(situation: Situation, asked: ListRequest) -> Proposal:
+def list_tasks(situation: Situation, tasks: Sequence[Task], times: Sequence[str]) -> Proposal:
     """Return the owner's live tasks that a text asks for, the soonest first, with what is left out."""
-    live = find_meant(asked.tasks, "")
+    live = find_meant(tasks, "")
     notes = list[str]()
     found: list[tuple[Task, datetime | None]]
-    days = _find_days(situation, asked.times)
+    days = _find_days(situation, times)
     if days is not None:
         first, last = days
         template = "These run on {first}." if first == last else "These run from {first} to {last}."
@@ -38,7 +37,7 @@ def list_tasks(situation: Situation, asked: ListRequest) -> Proposal:
         found = [(task, at) for task in live if (at := _find_on(situation, task, first, last)) is not None]
     else:
         found = [(task, task.next_execution_time) for task in live]
-        if asked.times:
+        if times:
             unread = "No day was understood, so these are all, and not only those of one time."
             notes.append(tell(situation.language, unread))
 

@@ -48,10 +48,12 @@ from cloudsched.language.messages import tell
 from cloudsched.language.result import Alternative, Problem, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler
+
+    Complete = Callable[[str, Any], Any]
 
 MAX_TASKS: Final = 20
 """The number of the owner's tasks that the model sees."""
@@ -82,7 +84,7 @@ handler: the name of one of `handlers`, and fields: values for its payload that 
   separated by commas.
 For an update, fill only what changes: channels has all ways of delivery that the task is to have then, title is a new
   title, and description a new description; a new task has no description.
-question: what you ask, if the decision is "question". reason: why, if it is "refusal".
+question: what you ask, if the decision is "question".
 Leave what you do not know empty.
 """
 
@@ -123,7 +125,6 @@ class Translation(BaseModel):
     fields: tuple[FieldValue, ...] = Field(default=(), max_length=50)
     task_id: _Short = ""
     question: _Short = ""
-    reason: _Short = ""
     assumptions: tuple[_Short, ...] = Field(default=(), max_length=10)
 
 
@@ -154,15 +155,11 @@ def write_data(situation: Situation, tasks: Sequence[Task]) -> dict[str, Any]:
                 "channels": [each.value for each in task.delivery_channels],
                 "purpose": clean(task.purpose or "")[:_MAX_FIELD],
                 "description": clean(task.description or "")[:_MAX_FIELD],
-                "payload": _limit_payload(task.payload),
+                "payload": task.payload if json_size(task.payload) <= _MAX_FIELD else {},
             }
             for task in tasks
         ],
     }
-
-
-def _limit_payload(payload: dict[str, Any]) -> dict[str, Any]:
-    return payload if json_size(payload) <= _MAX_FIELD else {}
 
 
 def _describe(handler: Handler, situation: Situation) -> dict[str, Any]:
@@ -181,18 +178,6 @@ _MAX_REPEATED: Final = 2_000
 _REPAIR: Final = (
     "\nYour previous answer was of no use: `previousAnswer`, because of `problem`. Answer again, in the form."
 )
-
-
-class _CountedModel:
-    """Counts the requests to a model, whatever their results."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self.calls = 0
-
-    def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        self.calls += 1
-        return self._model.complete(instructions, data, schema)
 
 
 class ModelReader:
@@ -215,17 +200,21 @@ class ModelReader:
             return replace(own, missing=(*own.missing, missing))
 
         tasks = situation.tasks[:MAX_TASKS]
-        model = _CountedModel(self._model)
+        calls = list[str]()
+
+        def complete(instructions: str, data: Any) -> Any:  # noqa: ANN401 - any JSON
+            calls.append(instructions)
+            return self._model.complete(instructions, data, answer_schema())
+
         with meter_models() as meter:
             try:
-                proposal = self._propose(model, situation, tasks, own)
+                proposal = self._propose(complete, situation, tasks, own)
             except (ModelUnavailable, UnusableAnswer) as error:
                 log.warning("model of no use: %s", error, extra={"action": "model_failed"})
                 proposal = None
 
         used = meter.total
-        if model.calls:
-            situation.count_use(model.calls, used.tokens)
+        situation.count_use(len(calls), used.tokens)
         if meter.calls:
             is_useful = proposal is not None and proposal.is_understood
             about = {"tokens": used.tokens, "cost": used.cost, "useful": is_useful}
@@ -235,8 +224,9 @@ class ModelReader:
         is_better = proposal.is_understood or (own.decision is Decision.REFUSAL and not own.is_understood)
         return proposal if is_better else own
 
-    def _propose(self, model: Model, situation: Situation, tasks: Sequence[Task], own: Proposal) -> Proposal | None:
-        answer = self._ask(model, write_data(situation, tasks))
+    @staticmethod
+    def _propose(complete: Complete, situation: Situation, tasks: Sequence[Task], own: Proposal) -> Proposal | None:
+        answer = _ask(complete, write_data(situation, tasks))
         if answer.decision == "refusal":
             missing = MissingField(field="text", code="refused", reason=_NOTHING)
             return Proposal(decision=Decision.REFUSAL, missing=(missing,), is_understood=False)
@@ -249,12 +239,12 @@ class ModelReader:
             return _to_update(situation, answer, tasks)
         return _to_creation(situation, answer, own)
 
-    @staticmethod
-    def _ask(model: Model, data: dict[str, Any]) -> Translation:
-        """Return the model's answer. One in a wrong form is given back once. Raises UnusableAnswer."""
-        schema = answer_schema()
+
+def _ask(complete: Complete, data: dict[str, Any]) -> Translation:
+    """Return the model's answer. One in a wrong form is given back once. Raises UnusableAnswer."""
+    for instructions in (INSTRUCTIONS, INSTRUCTIONS + _REPAIR):
         try:
-            answer = model.complete(INSTRUCTIONS, data, schema)
+            answer = complete(instructions, data)
             return Translation.model_validate(answer)
         except ValidationError as error:
             problem = f"{error.error_count()} fields are not as the schema says"
@@ -264,12 +254,8 @@ class ModelReader:
                 raise
             problem = str(error)
             previous = error.text
-
-        again = {**data, "previousAnswer": previous[:_MAX_REPEATED], "problem": problem}
-        try:
-            return Translation.model_validate(model.complete(INSTRUCTIONS + _REPAIR, again, schema))
-        except ValidationError:
-            raise UnusableAnswer("schema", "its answer does not have the form") from None
+        data = {**data, "previousAnswer": previous[:_MAX_REPEATED], "problem": problem}
+    raise UnusableAnswer("schema", f"its answers do not have the form: {problem}")
 
 
 _NOTHING: Final = "This is nothing to schedule here. Say what to do and when, such as: every weekday at 9:00."
@@ -377,20 +363,14 @@ def _find_changes(situation: Situation, answer: Translation, task: Task) -> Prop
     handler = situation.find_handler(task.handler)
     parts = list[Proposal]()
     if answer.channels:
-        parts.append(change_channels(task, [*dict.fromkeys(answer.channels)], "set", situation.language))
+        parts.append(change_channels(task, answer.channels, "set", situation.language))
 
-    values: dict[str, str] = {}
-    unknown: list[str] = []
-    for each in answer.fields:
-        field = find_field(handler, each.name)
-        if field is None:
-            unknown.append(each.name)
-        else:
-            values[field] = each.value
-    if unknown:
-        refusals = tuple(refuse_field(task, handler, clean(name)) for name in dict.fromkeys(unknown))
+    values = {find_field(handler, each.name) or "": each.value for each in answer.fields}
+    if "" in values:
+        unknown = dict.fromkeys(each.name for each in answer.fields if find_field(handler, each.name) is None)
+        refusals = tuple(refuse_field(task, handler, clean(name)) for name in unknown)
         parts.append(Proposal(decision=Decision.UPDATE, missing=refusals))
-    else:
+    elif values:
         parts.append(change_payload(task, handler, values))
 
     if answer.schedule.strip():

@@ -32,11 +32,9 @@ from cloudsched.web.api.responses import CACHE_HEADERS, json_response, make_occu
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
+    from collections.abc import Iterator
 
     from cloudsched.drafts.service import Steps
-    from cloudsched.language.schedule_text import ScheduleText
 
 
 @operation("POST", "/v1/tasks/draft", "Tasks", content=DraftRequest, response_schema="DraftResult")
@@ -69,10 +67,10 @@ def _stream(steps: Steps, allowance: Allowance) -> Iterator[str]:
     try:
         while True:
             with spend_from(allowance):
-                step = next(steps)
-            yield _event("step", step.to_wire())
-    except StopIteration as stop:
-        yield _event("draft", stop.value.to_wire())
+                made = next(steps, None)
+            if made is None:
+                return
+            yield _event("draft" if isinstance(made, responses.DraftResult) else "step", made.to_wire())
     except CloudschedError as error:
         yield _event("problem", json.loads(render_problem(error, "#").get_data(as_text=True)))
 
@@ -98,9 +96,7 @@ def preview_schedule(call: ApiCall) -> Response:
     """
     content = call.read_content()
 
-    def show(given: dict[str, Any]) -> Response:
-        return _preview(call, given)
-
+    show = partial(_preview, call)
     try:
         return show(content)
     except InvalidInput as error:
@@ -108,7 +104,8 @@ def preview_schedule(call: ApiCall) -> Response:
 
 
 def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
-    owner = _read_owner(call, content)
+    given = content.get("owner")
+    owner = read_person(call, given) if given is not None else call.caller.owner or SYSTEM_OWNER
     now = call.app.container.clock.now()
     records = call.app.container.store.records
     find_zone = cache(partial(find_owner_zone, records, owner))
@@ -119,7 +116,15 @@ def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
     title: str | None = None
     no_notes: tuple[str, ...] | None = None
     if content.get("schedule") is not None and has_schedule_text(content):
-        read = _read_words(call, content, owner, now, find_zone)
+        settings = call.app.container.settings
+        read = read_schedule_field(
+            content,
+            now=now,
+            default_time=settings.default_time,
+            default_calendar=settings.default_calendar,
+            find_owner_zone=find_zone,
+            find_owner_locale=partial(find_owner_locale, records, owner),
+        )
         language = read.language
         dumped = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         content = {name: value for name, value in content.items() if name not in {"locale", "timezone"}}
@@ -158,32 +163,6 @@ def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
         title=title,
     )
     return json_response(preview.to_wire())
-
-
-def _read_words(
-    call: ApiCall,
-    content: dict[str, Any],
-    owner: str,
-    now: datetime,
-    find_zone: Callable[[], str | None],
-) -> ScheduleText:
-    settings = call.app.container.settings
-    return read_schedule_field(
-        content,
-        now=now,
-        default_time=settings.default_time,
-        default_calendar=settings.default_calendar,
-        find_owner_zone=find_zone,
-        find_owner_locale=partial(find_owner_locale, call.app.container.store.records, owner),
-    )
-
-
-def _read_owner(call: ApiCall, content: dict[str, Any]) -> str:
-    """Return the owner whose schedule is shown. Raises NotFound for an owner whom the caller may not see."""
-    given = content.get("owner")
-    if given is None:
-        return call.caller.owner or SYSTEM_OWNER
-    return read_person(call, given)
 
 
 def _say_whose(owner: str, zone: str | None, language: str) -> str:

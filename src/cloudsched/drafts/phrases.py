@@ -112,9 +112,6 @@ def count_shared(wanted: Iterable[str], words: set[str]) -> int:
     )
 
 
-_QUOTED_VALUE: Final = re.compile(QUOTED)
-
-
 def join_words(kind: str, value: int = 1) -> str:
     """Return a pattern of the words of a class, in all languages."""
     rows = [each.with_requests.words.get(kind, {}) for each in LANGUAGES.values()]
@@ -152,11 +149,11 @@ def take_fields(
         if name is None:
             rest += text[label.start() : end]
             continue
-        if (quoted := _QUOTED_VALUE.match(text, start, end)) is not None:
-            said[name] = quoted[0][1:-1]
-            rest += f" {text[quoted.end() : end]}"
-            continue
         part = text[start:end]
+        if quoted := re.match(QUOTED, part):
+            said[name] = quoted[0][1:-1]
+            rest += f" {part[quoted.end() :]}"
+            continue
         deliveries = [start for start, _ in find_deliveries(part)]
         values = [part[:each] for each in find_ends(part, deliveries, is_timed=is_timed)]
         if (answer := context.get(name_answer(name))) in values:

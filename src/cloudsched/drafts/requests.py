@@ -156,36 +156,31 @@ def split_requests(text: str) -> tuple[str, str] | None:
     return text[:end], text[begin:]
 
 
-class ListRequest(NamedTuple):
-    """What a text asks for that asks which tasks there are.
+def find_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> tuple[Sequence[Task], tuple[str, ...]] | None:
+    """Return the tasks and the runs of words of time of a text that asks which tasks there are, or when one runs.
 
-    Attributes:
-        tasks: The tasks that it names. All that there are if it names none.
-        times: The words of time in it, each run of them.
+    "What is on tomorrow?" It asks for all tasks if it names none.
     """
-
-    tasks: tuple[Task, ...]
-    times: tuple[str, ...]
-
-
-def find_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> ListRequest | None:
-    """Return what a text asks for that asks which tasks there are, or when one runs: "what is on tomorrow?"."""
     for language in list_languages(text[:MAX_LENGTH]):
         said = _Said(text[:MAX_LENGTH], language)
         c = Cursor(said.tokens, said.matches, said.language)
         c.skip("padding", "comma")
+        named: Sequence[Task] = ()
         if c.sees("question-word"):
-            named = tuple(task for task in load_tasks() if said.find_title(task) is not None)
+            named = [task for task in load_tasks() if said.find_title(task) is not None]
             names_tasks = any((_NOUNS | {"agenda"}) & each.keys() for each in said.matches[c.at :])
             # "What is on Monday" has only words of a question and of a time.
             has_time = len(said.plain) < len(said.tokens)
             only_asks = has_time and all({"question-word", "copula"} & said.matches[at].keys() for at in said.plain)
-            if named or names_tasks or text.rstrip().endswith("?") or only_asks:
-                return ListRequest(named or tuple(load_tasks()), said.list_times())
-            return None
-        if c.take("list-verb") is not None:
+            if not (named or names_tasks or text.rstrip().endswith("?") or only_asks):
+                return None
+        elif c.take("list-verb") is not None:
             c.skip("own", "article", "each", "agenda")
-            return ListRequest(tuple(load_tasks()), said.list_times()) if c.sees(*_NOUNS) else None
+            if not c.sees(*_NOUNS):
+                return None
+        else:
+            continue
+        return named or load_tasks(), said.list_times()
     return None
 
 
@@ -211,6 +206,7 @@ _SINGLE: Final = {Intent.SKIP, Intent.POSTPONE, Intent.ADVANCE, Intent.PAUSE, In
 """What is hardly work to do, as "cancel the gym membership on 1 October" may be."""
 _MARKS: Final = frozenset({"mark", "lasting", "once"})
 _TARGET: Final = frozenset({"own", "article"})
+_BEFORE: Final = _TARGET | {"copula", "link", "field"}
 _NOUNS: Final = frozenset({"task-noun", "noun"})
 _POSSESSION: Final = re.compile("'?s$")
 _RIMS: Final = " .,;:-–—"  # noqa: RUF001 - what people type
@@ -235,7 +231,6 @@ class _Said:
         self.words = [(at, word) for at, token in enumerate(self.tokens) for word in list_words(token.text)]
         self.plain = self._list_plain()
         self._sends = sends
-        self._harmless = HARMLESS - {"number", "ordinal", "hence"} | self.language.requests.keys()
 
     def _disown(self, token: Token, before: str) -> Token:
         """Return "tomorrow" for "tomorrow's": a day owns a task in "Monday's stretch"."""
@@ -244,11 +239,6 @@ class _Said:
         is_day = not kinds.isdisjoint({"weekday", "relday", "tonight", "month", "unit"})
         is_word = token.text in entries and before != "next"  # "Mondays", "morgens"
         return token._replace(text=base) if is_day and not is_word else token
-
-    @property
-    def _has_request(self) -> bool:
-        says_no = any("verb" in kinds and kinds["verb"].value == Intent.SKIP for kinds in self.matches)
-        return says_no or self.find_words(set()).intent is not None
 
     def find_title(self, task: Task) -> tuple[int, int] | None:
         """Return the place of a task's title in a text, with or without articles. None if it is not there."""
@@ -346,10 +336,11 @@ class _Said:
         is_about_tasks = self.plain.isdisjoint(rest)
         kinds = {kind for at in rest for kind in self.matches[at]}
         is_time = is_about_tasks and kinds - {"start", "edge"} and kinds.isdisjoint({"remind", "quote"})
+        says_no = any("verb" in each and each["verb"].value == Intent.SKIP for each in self.matches)
         is_title = span[1] - span[0] > 1 or not self.plain.isdisjoint(named)  # "morning" and words in quotes are none
         if asked.intent is None and is_named and is_title and is_time:
             asked, tasks = asked._replace(intent=Intent.RESTATE), find_meant(tasks, "")
-        elif not self._has_request:
+        elif not says_no and self.find_words(set()).intent is None:
             return
         is_empty = all("comma" in self.matches[at] for at in rest)
         if asked.intent is None or not tasks or (self._sends and not (asked.sends and is_empty)):
@@ -402,8 +393,12 @@ class _Said:
         first = begin
         if first > 1 and "adverb" in self.matches[first - 1] and _TARGET & self.matches[first - 2].keys():
             first -= 1
-        while places := [at for at in range(max(first - 3, 0), first) if self._is_small(at, first)]:
-            first = places[0]
+        while ends := [
+            at
+            for at in range(max(first - 3, 0), first)
+            if any(match.end == first and kind in _BEFORE for kind, match in self.matches[at].items())
+        ]:
+            first = ends[0]
         while end < len(self.tokens) and {*_NOUNS, "dash"} & self.matches[end].keys():
             end += 1  # "Zahnarzt-Erinnerung"
         while (
@@ -412,20 +407,15 @@ class _Said:
             end = self.matches[end]["copula"].end
         return first, end
 
-    def _is_small(self, at: int, end: int) -> bool:
-        """Return whether a small word before a task ends at a token."""
-        kinds = self.matches[at]
-        found = [kinds[kind].end for kind in (*_TARGET, "copula", "link", "field") if kind in kinds]
-        return end in found
-
     def list_times(self) -> tuple[str, ...]:
         """Return the runs of words that may be of a schedule."""
         times = list[str]()
+        harmless = HARMLESS - {"number", "ordinal", "hence"} | self.language.requests.keys()
         for is_title, places in groupby(range(len(self.tokens)), self.plain.__contains__):
             run = [] if is_title else list(places)
-            while run and self.matches[run[-1]].keys() <= self._harmless:  # the "an" of "was steht morgen an"
+            while run and self.matches[run[-1]].keys() <= harmless:  # the "an" of "was steht morgen an"
                 run.pop()
-            while run and self.matches[run[0]].keys() <= self._harmless:  # "for next month" is no length here
+            while run and self.matches[run[0]].keys() <= harmless:  # "for next month" is no length here
                 run.pop(0)
             if run:
                 times.append(self._say(run))

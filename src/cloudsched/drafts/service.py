@@ -68,32 +68,30 @@ def check_times(schedule: Schedule, now: datetime, options: ReadOptions, languag
     A recurring schedule that begins too soon only loses its first occurrences: it begins with the first
     one that is late enough to be confirmed. A single instant is refused.
     """
+
+    def refuse(code: str, template: str, **said: object) -> MissingField:
+        return MissingField(field="schedule", code=code, reason=tell(language, template, **said))
+
     times = schedule.upcoming(now, _CHECKED)
     if not times:
-        text = tell(language, "It is in the past. Choose a time that is still to come.")
-        return MissingField(field="schedule", code="past", reason=text)
+        return refuse("past", "It is in the past. Choose a time that is still to come.")
 
-    to_the_second = now.replace(microsecond=0)  # as words are read: "in 30 seconds" is thirty
-    if schedule.is_one_time and times[0] < to_the_second + options.least_lead:
+    if schedule.is_one_time:
+        to_the_second = now.replace(microsecond=0)  # as words are read: "in 30 seconds" is thirty
+        if times[0] >= to_the_second + options.least_lead:
+            return None
         lead, least = say_length(times[0] - now), say_length(options.least_lead)
-        text = tell(language, "It would run in {lead}. Leave at least {least}.", lead=lead, least=least)
-        return MissingField(field="schedule", code="too-soon", reason=text)
+        return refuse("too-soon", "It would run in {lead}. Leave at least {least}.", lead=lead, least=least)
 
-    if not schedule.is_one_time:
-        shortest = schedule.find_shortest_interval(now)
-        if shortest is not None and shortest < options.least_interval:
-            text = tell(
-                language,
-                "There would be {shortest} between two runs. Leave at least {least}.",
-                shortest=say_length(shortest),
-                least=say_length(options.least_interval),
-            )
-            return MissingField(field="schedule", code="too-often", reason=text)
-    return None
+    interval = schedule.find_shortest_interval(now)
+    if interval is None or interval >= options.least_interval:
+        return None
+    template = "There would be {shortest} between two runs. Leave at least {least}."
+    return refuse("too-often", template, shortest=say_length(interval), least=say_length(options.least_interval))
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Iterator
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
@@ -102,7 +100,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.authority import Authority
     from cloudsched.engine.engine_context import EngineContext
 
-    Steps = Generator[DraftStep, None, DraftResult]
+    Steps = Iterator[DraftStep | DraftResult]
 
 _RESERVED: Final = frozenset({"chatId", "messageId", "modelSettings", "taskId", "handler"})
 """The fields of the context that are not the app's own."""
@@ -134,16 +132,10 @@ class Drafts:
 
     def make(self, request: DraftRequest, access: DraftAccess) -> DraftResult:
         """Return the draft of the words. Raises InvalidInput."""
-        steps = self.steps(request, access)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                result: DraftResult = stop.value
-                return result
+        return next(each for each in self.steps(request, access) if isinstance(each, DraftResult))
 
     def steps(self, request: DraftRequest, access: DraftAccess) -> Steps:
-        """Yield each step as it begins, and return the draft, which has all of them. Raises InvalidInput."""
+        """Yield each step as it begins, and at last the draft, which has all of them. Raises InvalidInput."""
         steps: list[DraftStep] = []
 
         def note(text: str) -> DraftStep:
@@ -160,8 +152,7 @@ class Drafts:
             read_at = max(request.now, self._engine.clock.now())
         checked = self._check_times(proposal, read_at, access)
         yield note("Checking it")
-        result = self._finish(checked, request, access)
-        return result.model_copy(update={"steps": tuple(steps)})
+        yield self._finish(checked, request, access).model_copy(update={"steps": tuple(steps)})
 
     def _situation(self, request: DraftRequest, access: DraftAccess) -> Situation:
         try:

@@ -141,7 +141,7 @@ class Situation:
         return found
 
     def _read_words(self, text: str, current: Schedule | None, locale: str | None, lead: Lead) -> Reading:
-        read = partial(
+        read_words = partial(
             read_after,
             now=self.now,
             timezone=self.request.timezone,
@@ -150,10 +150,10 @@ class Situation:
             default_time=(self.default_time.hour, self.default_time.minute),
             default_calendar=self.default_calendar,
         )
-        found = read(text, lead=lead)
+        found = read_words(lead, text)
         when = self.request.context.get("answer.schedule")
         if found.kind == "question" and isinstance(when, str):
-            return replace(read(when), title=found.title)
+            return replace(read_words((), when), title=found.title)
         return found
 
     def read_without_time(self) -> Reading:
@@ -205,10 +205,14 @@ def find_meant(tasks: Sequence[Task], what: str) -> list[Task]:
     if not wanted:
         return live
     for group in (live, ended):
-        scores = {task.id: _score(task, wanted) for task in group}
-        best = max(scores.values(), default=0)
+        scores = list[int]()
+        for task in group:
+            title = content_words(task.title)
+            about = content_words(f"{task.description} {task.purpose} {task.category} {task.handler.replace('_', ' ')}")
+            scores.append(3 * count_shared(wanted, title) + count_shared(wanted - title, about))
+        best = max(scores, default=0)
         if best > 0:
-            return [task for task in group if scores[task.id] == best]
+            return [task for task, score in zip(group, scores, strict=True) if score == best]
     return []
 
 
@@ -257,10 +261,3 @@ def ask_which(tasks: Sequence[Task], language: str) -> DraftQuestion:
         for task in tasks[:MAX_ANSWERS]
     )
     return DraftQuestion(field="taskId", question=tell(language, "Which task do you mean?"), answers=answers)
-
-
-def _score(task: Task, wanted: set[str]) -> int:
-    title = content_words(task.title)
-    handler = task.handler.replace("_", " ")
-    about = content_words(f"{task.description} {task.purpose} {task.category} {handler}")
-    return 3 * count_shared(wanted, title) + count_shared(wanted - title, about)

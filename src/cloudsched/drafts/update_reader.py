@@ -93,19 +93,20 @@ def _name_field(called: str) -> str | None:
     return next((_FIELDS[value] for value, names in rows if known in names.split("|")), None)
 
 
-def change_channels(task: Task, named: Iterable[DeliveryChannel], how: str, language: str = "en") -> Proposal:
+def change_channels(task: Task, named: Sequence[DeliveryChannel], how: str, language: str = "en") -> Proposal:
     """Return the change of the ways of delivery: the given ones are set, added or dropped."""
     before = task.delivery_channels
-    kept = {"set": (), "add": before, "drop": tuple(each for each in before if each not in named)}[how]
-    after = kept if how == "drop" else tuple(dict.fromkeys((*kept, *named)))
-    changed = change("deliveryChannels", [each.value for each in (before if set(after) == set(before) else after)])
+    ways = {"set": [*named], "add": [*before, *named], "drop": [each for each in before if each not in named]}
+    after = dict.fromkeys(ways[how])
+    shown = before if after.keys() == {*before} else after
+    changed = change("deliveryChannels", [each.value for each in shown])
     note = tell(language, "Its results are no longer sent anywhere; they stay in its history.")
     return changed if after or not before else replace(changed, assumptions=(note,))
 
 
 def change_payload(task: Task, handler: Handler | None, fields: Mapping[str, Any]) -> Proposal:
     """Return the change of some fields of the payload. It has the whole payload, since an edit replaces it."""
-    if handler is None or not fields:
+    if handler is None:
         return to_update(task, ())
     payload, missing = check_fields(handler, {**task.payload, **fields}, fields)
     return change("payload", payload, missing)
@@ -174,10 +175,9 @@ def _read_one(situation: Situation, text: str) -> Proposal | None:
             return update
     if (update := _read_request(situation, text)) is not None:
         return update
-    if situation.request.context.get("taskId") is not None and situation.tasks:
+    if situation.request.context.get("taskId") is not None:
         channels, rest = take_delivery(text)
-        named = situation.tasks[:1]
-        return _try(situation, TaskRequest(Intent.CHANGE, named, said=rest, channels=channels))
+        return _try(situation, TaskRequest(Intent.CHANGE, situation.tasks, said=rest, channels=channels))
     return None
 
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudsched.language.grammar_clauses import parse_stretch
-from cloudsched.language.grammar_numbers import parse_length, parse_number
 from cloudsched.language.groups import Group, build_plan
 from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import Clause, Clock, Length, Span, Within
+from cloudsched.language.nodes import Clause, Clock, Length, Span, Stretch, Within
 from cloudsched.language.phrase_context import NOON, Context, TimeOfDay, is_bare
 from cloudsched.language.result import Option, Refused
+from cloudsched.language.rows import Rule
 from cloudsched.language.single_moves import move_one, names_day
 from cloudsched.language.updates import (
-    Edit,
     anchor,
+    apply_group,
     change_schedule,
+    leave_out,
     remove,
     shift_schedule,
     take_apart,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.grammar import Parser
+    from cloudsched.language.recurrences import Builder
 
     Change = Callable[[Schedule, Context], Schedule]
 
@@ -114,56 +115,13 @@ def find_open_time(
 def find_change(parser: Parser) -> Change | None:
     """Return the change that a phrase asks for. None if the phrase is not a change."""
     c = parser.cursor
-    for rule in (_parse_skip_next, _parse_skip_stretch, parse_shift):
-        c.at = 0
-        c.skip("polite")
-        change = rule(c)
-        if change is not None:
-            c.skip("polite", "stop", "skip-end")
-            if c.ended:
-                return change
+    c.at = 0
+    c.skip("polite")
+    change: Change | None = parse_counted(c)
+    c.skip("polite", "stop", "skip-end")
+    if change is not None and c.ended:
+        return change
     return _parse_move_next(parser) or _parse_exchange(parser) or _parse_edit(parser)
-
-
-def _parse_skip_next(c: Cursor) -> Change | None:
-    """Parse ``skip the next one``, ``skip the next three``, ``cancel the next 2 occurrences``."""
-    if c.take("skip", "no-more") is None:
-        return None
-    c.take("article")
-    begin = c.at
-    c.take("next", "the-next")
-    start, count = c.at, parse_number(c)
-    if count is None or count < 2:
-        c.at, count = start, 1
-        if c.take("one") is None and not (c.ended and start > begin):
-            c.at = begin
-            if c.take("one") is None:
-                return None
-    elif c.sees("unit", "weekday", "weekdays", "month"):
-        return None
-    c.take("times", "one")
-    return partial(_skip_next, count=count)
-
-
-def _parse_skip_stretch(c: Cursor) -> Change | None:
-    """Parse ``skip next week``, ``skip from April 1 to April 10``. The verb may come last, as in German."""
-    headed = c.take("skip", "no-more") is not None
-    stretch = parse_stretch(c)
-    if stretch is None or not (headed or c.take("skip-after") is not None):
-        return None
-    return lambda current, context: take_apart(current, context).leave_out(context, stretch)
-
-
-def parse_shift(c: Cursor) -> Change | None:
-    """Parse ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
-    c.take("by")
-    direction = c.take("postpone")
-    if direction is None:
-        c.take("make")
-    c.take("by", "onto", "at")
-    by = parse_length(c)
-    direction = direction or c.take("shift")
-    return None if by is None or direction is None else partial(shift_schedule, by=by, direction=direction.value)
 
 
 def _skip_next(current: Schedule, context: Context, *, count: int) -> Schedule:
@@ -179,6 +137,31 @@ def _skip_next(current: Schedule, context: Context, *, count: int) -> Schedule:
     return left
 
 
+def _skip_stretch(stretch: Stretch | Within) -> Change:
+    return lambda current, context: leave_out(take_apart(current, context), stretch)
+
+
+def _shift(length: Length, direction: int) -> Change:
+    return partial(shift_schedule, by=length, direction=direction)
+
+
+_skip_one = partial(partial, _skip_next, count=1)
+parse_counted = Rule(
+    "counted_change",
+    ("skip|no-more stretch=@stretch", _skip_stretch),
+    ("stretch=@stretch skip-after", _skip_stretch),  # the verb comes last, as in German
+    (
+        "skip|no-more [article] [next|the-next] count=@number !unit|weekday|weekdays|month [times|one]",
+        lambda count: partial(_skip_next, count=count) if count > 1 else None,
+    ),
+    ("skip|no-more [article] [next|the-next] one [times|one]", _skip_one),
+    ("skip|no-more [article] one|next|the-next [times|one]", _skip_one),
+    ("[by] direction=postpone [by|onto|at] length=@length", _shift),
+    ("[by] [make] [by|onto|at] length=@length direction=shift", _shift),
+)
+"""Skip the next ones, or a stretch of days, or shift all times: "skip the next three", "an hour later"."""
+
+
 def _parse_move_next(parser: Parser) -> Change | None:
     """Parse ``move the next one to tomorrow at 10``. Only with "once" may it be a weekday, or a time alone."""
     c = parser.cursor
@@ -189,8 +172,10 @@ def _parse_move_next(parser: Parser) -> Change | None:
     if not c.skip("to", "onto"):
         return None
     read = parser.parse_between(c.at, len(parser.tokens), bare=True)
-    plan = None if read is None else build_plan(read)
-    if plan is None or read is None or len(plan.groups) > 1 or plan.recurs or plan.ends or plan.start:
+    if read is None:
+        return None
+    plan = build_plan(read)
+    if len(plan.groups) > 1 or plan.recurs or plan.ends or plan.start:
         return None
     group = plan.groups[0]
     may_repeat = not is_once and not names_day(group)
@@ -201,10 +186,8 @@ def _parse_move_next(parser: Parser) -> Change | None:
         if current.is_single_time:
             return change_schedule(current, context, read)
         if may_repeat:
-            drafts = take_apart(current, context).drafts
-            is_daily = any(draft.freq == "DAILY" for draft in drafts)
-            has_days = is_daily or len({day for draft in drafts for day in draft.weekdays}) > 1
-            if not (has_days and _is_one(group, context)):  # a single new day hardly replaces several
+            days = {day for draft in take_apart(current, context).drafts for day in draft.weekdays}
+            if len(days) == 1 or not _is_one(group, context):  # a single new day hardly replaces several
                 return change_schedule(current, context, read)
         return move_one(current, context, None, group, is_once=is_once)
 
@@ -229,7 +212,7 @@ def _parse_exchange(parser: Parser) -> Change | None:
         edit = take_apart(current, context)
         if old_group.clocks and new_group.clocks and not (old_group.has_days or new_group.has_days):
             _exchange_times(edit, old_group.clocks, new_group.clocks, context)
-            return edit.build(context)
+            return edit.build()
         if not old_group.days or old_group.has_times:
             raise Refused("no-update")
         named = {pick.what for days in old_group.days for pick in days.picks if not pick.nth}
@@ -242,7 +225,7 @@ def _parse_exchange(parser: Parser) -> Change | None:
             return move_one(current, context, old_group, new_group)
         for draft in edit.drafts:
             draft.weekdays = [day for day in draft.weekdays if day[1] not in named]
-        return edit.apply(build_plan(new), context, adds=True)
+        return apply_group(edit, build_plan(new), adds=True)
 
     return exchange
 
@@ -280,7 +263,7 @@ def _find_parts(parser: Parser) -> tuple[Sequence[Clause], Sequence[Clause], boo
     return None
 
 
-def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], context: Context) -> None:
+def _exchange_times(edit: Builder, old: Sequence[Clock], new: Sequence[Clock], context: Context) -> None:
     """Put new times of day in the place of others.
 
     A bare hour is as near as possible to the time that it replaces, if that was not said on the 24-hour clock.
@@ -289,10 +272,9 @@ def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], cont
     gone = [found[0] for clock in old if (found := [time for time in _list_times(clock) if time in own])]
     if len(gone) < len(old):
         raise Refused("no-update", old[0].span, "it does not run at this time; say at which it should run")
-    base = 60 * gone[0].hour + gone[0].minute
     is_near = all(clock.hour <= NOON for clock in old)
     added = [
-        min(_list_times(clock), key=lambda time: abs(60 * time.hour + time.minute - base))
+        min(_list_times(clock), key=lambda time: abs(time.hour - gone[0].hour))
         if is_near and is_bare(clock)
         else context.resolve_time(clock)
         for clock in new

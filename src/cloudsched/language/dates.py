@@ -33,13 +33,12 @@ _SUNDAY = 6
 
 def to_relativedelta(length: Length) -> relativedelta:
     """Convert a length of time for calendar arithmetic."""
-    amounts: dict[str, int] = {}
+    total = relativedelta()
     for unit, count in length.amounts:
         if unit in (Unit.QUARTER, Unit.FORTNIGHT, Unit.HALF_YEAR):  # "for the next quarter" is no length
             raise Refused("too-vague", length.span)
-        name = f"{unit.name.lower()}s"
-        amounts[name] = amounts.get(name, 0) + count
-    return relativedelta(**amounts)  # type: ignore[arg-type]  # years and months are whole
+        total += relativedelta(**{f"{unit.name.lower()}s": count})  # type: ignore[arg-type]  # years and months are whole
+    return total
 
 
 D = TypeVar("D", bound=date)
@@ -133,13 +132,11 @@ def resolve_date_order(node: Date, context: Context) -> Date:
         for order in ((node.month or 1, node.day or 1), node.swapped)
     ]
     chosen = context.choices.pick("date-order", node.span, options)
-    return replace(node, month=chosen[0], day=chosen[1], swapped=None)
+    return replace(node, month=chosen[0], day=chosen[1])
 
 
 def _make_date(year: int, month: int, day: int) -> date | None:
     """Return a day of a month, the last one for -1, or a feast for month 0. None if the calendar has no such day."""
-    if not 1583 <= year <= (LAST_YEAR if month else 4099):
-        return None
     if not month:
         return easter(year) + timedelta(days=EASTER_DAYS[day])
     length = monthrange(year, month)[1]
@@ -224,10 +221,10 @@ def find_nth_day(node: Days, context: Context, base: date) -> date:
     if node.dates:
         return resolve_date(node.dates[0], context, base)
     pick, period = node.picks[0], node.period or Period()
-    if not pick.nth and node.period is None:
-        return find_next_weekday(pick.what, base - ONE_DAY)
     if not pick.nth:
-        raise Refused("too-vague", node.span)
+        if node.period is not None:
+            raise Refused("too-vague", node.span)
+        return find_next_weekday(pick.what, base - ONE_DAY)
     if period.each:
         raise Refused("inexpressible", node.span, "name one day, or how often: every month on the 2nd Tuesday")
     day, steps = base, range(_MOST_PERIODS)

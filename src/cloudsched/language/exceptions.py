@@ -67,9 +67,10 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     business = [days for days in all_days if days.business]
     moved = business[0].moved if business else ""
     if moved or (business and context.calendar is not None):
-        other = next((days for days in all_days if not days.business or days.moved != moved), None)
-        if other:
-            raise Refused("inexpressible", other.span, "make two schedules: one for business days, one for the others")
+        for days in all_days:
+            if not days.business or days.moved != moved:
+                hint = "make two schedules: one for business days, one for the others"
+                raise Refused("inexpressible", days.span, hint)
         counted = None if moved else _find_counted(all_days)
         number = counted or number
         if moved or counted:
@@ -89,9 +90,9 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
 
 def _find_counted(all_days: list[Days]) -> int | None:
     """Return the number of the business day of the month that is meant. None if every one is."""
-    pick, *others = {pick for days in all_days for pick in days.picks}
-    if not any(each.nth for each in (pick, *others)):
+    if not any(days.is_counted for days in all_days):
         return None
+    pick, *others = {pick for days in all_days for pick in days.picks}
     is_yearly = any(days.period is not None and days.period.unit != Unit.MONTH for days in all_days)
     if others or pick.what != WORKDAY or (is_yearly and abs(pick.nth) > _MOST_IN_A_MONTH):
         raise Refused(
@@ -119,14 +120,7 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
                 for draft in drafts:
                     _remove_days(draft, point)
             else:
-                is_day = not isinstance(point, Relative) or point.kind in {
-                    "day",
-                    "weekday",
-                    "week",
-                    "closest",
-                    "weekdays",
-                }
-                if not is_day or isinstance(point, Year):
+                if isinstance(point, Year) or (isinstance(point, Relative) and point.unit is not None):
                     raise Refused("too-vague", point.span)
                 result = find_first_day(point, context, base)
                 context.choices.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))
@@ -173,10 +167,9 @@ def _remove_days(draft: Draft, point: Days) -> None:
     picks, period = point.picks, point.period or Period()
     kinds, sign = {pick.what for pick in picks}, 1 if picks[0].nth > 0 else -1
     weekdays = draft.weekdays or EVERY_DAY
+    is_every = draft.freq in {"DAILY", "WEEKLY"} and draft.interval == 1 and not draft.month_days
     if point.is_counted:
-        is_clear = max(kinds) < DAY or kinds == {DAY}
-        is_every = draft.freq in {"DAILY", "WEEKLY"} and draft.interval == 1 and not draft.month_days
-        is_clear = is_clear and is_every and all(pick.nth * sign > 0 for pick in picks)
+        is_clear = is_every and (kinds == {DAY} or max(kinds) < DAY) and all(pick.nth * sign > 0 for pick in picks)
     else:
         is_clear = bool(draft.weekdays or draft.month_days) or draft.freq not in {"WEEKLY", "MONTHLY", "YEARLY"}
     if not is_clear or draft.positions or point.weeks or period.unit != Unit.MONTH or period.interval > 1:
@@ -184,16 +177,12 @@ def _remove_days(draft: Draft, point: Days) -> None:
     if kinds == {DAY}:
         draft.month_days = [nth for nth in range(sign, 32 * sign, sign) if (nth, DAY) not in picks]
     else:
-        draft.weekdays = []
-        for each, day in weekdays:
-            gone = {nth for nth, what in picks if what == day}
-            if not gone:
-                draft.weekdays.append((each, day))
-            elif point.is_counted:
-                draft.weekdays += [(nth, day) for nth in range(sign, 6 * sign, sign) if nth not in gone]
+        numbers = range(sign, 6 * sign, sign) if point.is_counted else ()
+        draft.weekdays = [pick for pick in weekdays if pick[1] not in kinds]
+        draft.weekdays += [
+            (nth, day) for day in kinds for nth in numbers if (nth, day) not in picks and (0, day) in weekdays
+        ]
         if not draft.weekdays:
             raise Refused("never", point.span)
-    if point.is_counted:
-        draft.freq = "MONTHLY"
-    elif draft.freq == "DAILY" and draft.interval == 1:
-        draft.freq = "WEEKLY"
+    if is_every:
+        draft.freq = "MONTHLY" if point.is_counted else "WEEKLY"

@@ -302,7 +302,7 @@ def _leave_out_day(point: Date | Relative) -> list[Point] | None:
     return None if is_any else [point]
 
 
-parse_stretch = Rule(
+Rule(
     "stretch",  # from April 1 to April 10, between Christmas and New Year, next week
     "within=@within",
     ("from|between|start first=@stretch_end to|until|and|dash last=@stretch_end", Stretch),

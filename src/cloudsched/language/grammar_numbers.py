@@ -73,7 +73,7 @@ Rule(
     ("tens=tens [[dash] digit=@digit]", lambda tens, digit: tens + (digit or 0)),
     ("count=number", lambda count: count if count < 1000 else None),
 )
-parse_number = Rule(
+Rule(
     "number",  # 12, twelve, twenty-one, two thousand and thirty two
     ("thousands=number thousand [[and] rest=@hundreds]", lambda thousands, rest: thousands * 1000 + (rest or 0)),
     "count=@hundreds",
@@ -142,7 +142,7 @@ def _join(amounts: tuple[_Amounts, ...]) -> Length | None:
     return Length(found) if len(dict(found)) == len(found) else None
 
 
-parse_length = Rule(
+Rule(
     "length",  # 2 weeks, an hour and a half, 1h30m, half an hour, 2.5 hours
     (
         "&clock &@has_h token=@token clock",

@@ -66,11 +66,6 @@ class Group:
         return bool(self.clocks or self.window or self.part or self.grid)
 
     @property
-    def lacks_time(self) -> bool:
-        """Return whether the group is a part of the day and nothing else: "mornings"."""
-        return self.part is not None and not (self.has_days or self.clocks or self.window or self.grid)
-
-    @property
     def is_fine(self) -> bool:
         """Return whether the group repeats within the day."""
         return self.repeat is not None and self.repeat.unit <= Unit.HOUR
@@ -120,16 +115,20 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
                 joined = clause.kind
             elif clause.kind != "only":  # "every Monday only on Tuesdays" is a contradiction
                 plan.marks.add(clause.kind)
-        elif isinstance(clause, Times) and (special := _find_special_days(plan, before)):
+        elif isinstance(clause, Times) and isinstance(before, Except) and plan.groups[-1].has_times:
+            # "every day at 3pm except Sundays at 4pm"
+            special = [replace(point, marked=True) for point in before.points if isinstance(point, Days)]
+            if len(special) < len(before.points):
+                raise Refused("contradiction", clause.span)
             plan.groups[-1].exceptions.append(plan.exceptions.pop())
             plan.groups.append(Group(days=special, clocks=list(clause.clocks)))
-        elif (name := _FIELDS.get(type(clause))) is not None:
+        elif (name := _FIELDS.get(type(clause), "")) in vars(plan):
             _put(plan, name, clause)
         else:
             _place_in_group(plan, clause, joint)
         before = clause
     for timed, bare in permutations(plan.groups, 2):  # "at 8 every morning and evening", "morning and evening at 8"
-        if bare.lacks_time and timed.part and timed.clocks:
+        if bare.part and not (bare.has_days or bare.clocks) and timed.part and timed.clocks:
             is_behind = plan.groups.index(timed) < plan.groups.index(bare)
             if (timed.clocks[-1].span < timed.part.span) == is_behind:
                 bare.clocks = list(timed.clocks)
@@ -151,9 +150,6 @@ _FIELDS: Final = {
     Except: "exceptions",
     Added: "added",
     NamedCalendars: "calendars",
-}
-"""The parts of a plan. All others are of a group."""
-_OF_GROUP: Final = {
     Repeat: "repeat",
     Relative: "relatives",
     Days: "days",
@@ -164,14 +160,7 @@ _OF_GROUP: Final = {
     WeekStart: "week_start",
     OnlyIf: "only_if",
 }
-
-
-def _find_special_days(plan: Plan, before: Clause | None) -> list[Days]:
-    """Return the days of an exception that have a time of their own: "every day at 3pm except Sundays at 4pm"."""
-    if not isinstance(before, Except) or not plan.groups[-1].has_times:
-        return []
-    named = [replace(point, marked=True) for point in before.points if isinstance(point, Days)]
-    return named if len(named) == len(before.points) else []
+"""The part of a plan, or else of a group, that holds a clause."""
 
 
 def _put(holder: Plan | Group, name: str, clause: Clause) -> None:
@@ -206,18 +195,17 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
             if repeat:
                 last = [days for days in last if days.on == clause.on or (days.period and clause.period)]
             # "every day at 9 and at 12 on Sundays"
-            is_of_last = len(group.clocks) > 1 and clause.span > group.clocks[-1].span and len(clause.picks) == 1
-            clash = last or (is_of_last and repeat is not None and repeat.unit == Unit.DAY)
+            is_daily = repeat is not None and repeat.unit == Unit.DAY and len(group.clocks) > 1
+            clash = last or (is_daily and clause.span > group.clocks[-1].span and len(clause.picks) == 1)
         case Times():
             clash = (group.clocks and not joined) or group.window or group.grid
         case Window() | Grid():
             clash = group.clocks
         case Part():
-            last_clock = group.clocks[-1] if joined and group.clocks else None
-            is_open = last_clock is not None and last_clock.half is not None and clause.is_adverb
-            if last_clock and (last_clock.part is not None or is_open):
+            clock = group.clocks[-1] if joined and group.clocks else None
+            if clock and (clock.part is not None or (clause.is_adverb and clock.half is not None)):
                 # "at 8 in the morning and evening"
-                group.clocks.append(replace(last_clock, part=clause.part, half=None, span=clause.span))
+                group.clocks.append(replace(clock, part=clause.part, half=None, span=clause.span))
                 return
             if joined and (group.part or (full and not group.clocks)):
                 clause = replace(clause, each=clause.each or (group.part is not None and group.part.each))
@@ -227,7 +215,7 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
     if isinstance(clause, Times):
         group.clocks += clause.clocks
     else:
-        _put(group, _OF_GROUP[type(clause)], clause)
+        _put(group, _FIELDS[type(clause)], clause)
 
 
 def _start_group(plan: Plan, joined: str) -> Group:

@@ -8,7 +8,6 @@ nearest to the other. What has no image is gone, and so is an exception that lef
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -93,10 +92,5 @@ def _pair(old: Sequence[datetime], new: Sequence[datetime]) -> dict[datetime, da
     gone, added = [each for each in old if each not in after], [each for each in new if each not in before]
     if len(gone) == len(added):
         return dict(zip(gone, added, strict=True))
-    near = {each: _find_nearest(gone, each) for each in added if gone}
-    return {one: each for each, one in near.items() if _find_nearest(added, one) == each}
-
-
-def _find_nearest(times: Sequence[datetime], at: datetime) -> datetime:
-    place = bisect_left(times, at)
-    return min(times[max(place - 1, 0) : place + 1], key=lambda each: abs(each - at))
+    near = {each: min(gone, key=lambda one: abs(one - each)) for each in added if gone}
+    return {one: each for each, one in near.items() if min(added, key=lambda other: abs(other - one)) == each}

@@ -55,12 +55,10 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     """Return the schedule that the clauses mean."""
     plan = build_plan(clauses)
     if plan.marks & {REPEATS, REGULARLY}:
-        for group in plan.groups:
-            _mark_repeated(group, is_daily=REPEATS in plan.marks)
+        _mark_repeated(plan)
     for group in plan.groups:
         _repeat_counted(group, context)
-    if len(plan.groups) == 1:
-        _settle_bounds(plan, plan.groups[0])
+    _settle_bounds(plan, plan.groups[0])
     _fill_others(plan)
     _replace_special_days(plan, context)
     if "forever" in plan.marks and plan.ends:
@@ -72,27 +70,28 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     if _is_recurring(plan, context):
         for group in plan.groups:
             move_weekdays(group, find_shift(group, context), context)
+            for node in group.relatives:
+                raise Refused("contradiction", node.span)
         if "once" in plan.marks:
             raise Refused("contradiction")
-        for node in (node for group in plan.groups for node in group.relatives):
-            raise Refused("contradiction", node.span)
         return build_recurring(plan, context)
     if plan.calendars:
         raise Refused("no-recurrence")
-    counted = next((days for days in plan.days if days.business), None)
-    if counted and context.calendar is not None:
-        raise Refused("inexpressible", counted.span, "give the date: which days are holidays is not known here")
-    return _build_dates(plan, context) if plan.added else build_once(plan, context)
+    for days in plan.days:
+        if days.business and context.calendar is not None:
+            raise Refused("inexpressible", days.span, "give the date: which days are holidays is not known here")
+    return build_once(plan, context)
 
 
-def _mark_repeated(group: Group, *, is_daily: bool) -> None:
-    """Let a group repeat because of a word such as "always": on its days, or every day."""
-    group.days = [replace(days, marked=True) for days in group.days]
-    if group.days or group.repeat or (group.part and group.part.each):
+def _mark_repeated(plan: Plan) -> None:
+    """Let a plan repeat because of a word such as "always": on its days, or every day."""
+    for group in plan.groups:
+        group.days = [replace(days, marked=True) for days in group.days]
+    if plan.recurs:
         return
-    if not is_daily:
+    if REPEATS not in plan.marks:
         raise Refused("too-vague", hint="say how often: every day, every Monday")
-    group.repeat = Repeat(1, Unit.DAY)
+    plan.groups[0].repeat = Repeat(1, Unit.DAY)
 
 
 def _repeat_counted(group: Group, context: Context) -> None:
@@ -100,21 +99,15 @@ def _repeat_counted(group: Group, context: Context) -> None:
     repeat = group.repeat
     for node in [node for node in group.relatives if node.kind == "length"]:
         base = node.base
-        if isinstance(base, Date) and repeat and repeat.unit == Unit.YEAR:
+        if isinstance(base, Date) and repeat:
             raise Refused("inexpressible", node.span, "name the date")
-        if isinstance(base, Days) and not base.dates:
-            named = replace(base, span=node.span)
+        if not isinstance(base, Days) or base.dates:
+            continue
+        if repeat or base.marked or _is_repeated(replace(base, span=node.span), context, bounded=False, is_range=True):
             period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
-            if not repeat and not (base.marked or _is_repeated(named, context, bounded=False, is_range=True)):
-                continue
-            is_of_years = repeat is not None and repeat.unit == Unit.YEAR and period.months
-            if group.only_if or not (not repeat or repeat.unit == Unit.MONTH or is_of_years):
-                raise Refused("contradiction", node.span)
             days, group.only_if = count_days(node, base, period)
             group.days.append(replace(days, period=base.period))
-        else:
-            continue
-        group.relatives.remove(node)
+            group.relatives.remove(node)
 
 
 def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None:
@@ -124,13 +117,12 @@ def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None
         if days.either not in kinds:
             chosen.append(days)
             continue
-        every = replace(days, either="")
-        parts = [replace(every, picks=(pick,)) for pick in days.picks]
-        parts += [replace(every, dates=(date,)) for date in days.dates]
+        parts = [replace(days, picks=(pick,)) for pick in days.picks]
+        parts += [replace(days, dates=(date,)) for date in days.dates]
         options = [Option(say("only number {nth} of them", nth=nth), [part]) for nth, part in enumerate(parts, 1)]
         if days.is_weekly and not days.marked:
             options.append(Option("each of them once", parts))
-        options.append(Option("all of them", [every]))
+        options.append(Option("all of them", [days]))
         picked = context.choices.pick("which-of-month", days.span, options)
         chosen += picked
     group.days = chosen
@@ -138,23 +130,20 @@ def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None
         both = [replace(node, kind="weekday", weekday=day) for day in WEEKEND]
         halves = (Option("Saturday", both[:1]), Option("Sunday", both[1:]), Option("both", both))
         group.relatives.remove(node)
-        nodes = context.choices.pick("which-of-month", node.span, halves)
-        group.relatives += nodes
+        meant = context.choices.pick("which-of-month", node.span, halves)
+        group.relatives += meant
 
 
 def _fill_others(plan: Plan) -> None:
     """Replace "all other days" by the days of the week that no other part of the phrase names."""
-    all_days = plan.days
-    others = [days for days in all_days if days.others]
-    if not others:
-        return
-    left = set(range(DAY)) - {pick.what for days in all_days for pick in days.picks}
-    is_clear = all(days.is_weekly for days in all_days)
-    if len(others) > 1 or not is_clear or not 0 < len(left) < DAY:
-        raise Refused("inexpressible", others[0].span, "name the days, for example: every Monday and Tuesday")
-    filled = replace(others[0], picks=tuple(Pick(0, day) for day in sorted(left)), others=False)
     for group in plan.groups:
-        group.days = [filled if days.others else days for days in group.days]
+        if any(days.others for days in group.days):
+            named = [_find_weekdays(other) for other in plan.groups if other is not group]
+            left = frozenset(range(DAY)).difference(*named)
+            if not (named and all(named) and left):
+                hint = "name the days, for example: every Monday and Tuesday"
+                raise Refused("inexpressible", group.days[0].span, hint)
+            group.days = [Days(tuple(Pick(0, day) for day in sorted(left)), marked=True)]
 
 
 def _replace_special_days(plan: Plan, context: Context) -> None:
@@ -164,7 +153,7 @@ def _replace_special_days(plan: Plan, context: Context) -> None:
     """
     for general, special in permutations(plan.groups, 2):
         usual, named = _find_weekdays(general), _find_weekdays(special)
-        if not named or not named < usual or not (general.has_times and special.has_times) or special.joined == "also":
+        if not named or not named < usual or special.joined == "also":
             continue
         left = tuple(Pick(0, day) for day in sorted(usual - named))
         span = special.days[0].span
@@ -175,7 +164,7 @@ def _replace_special_days(plan: Plan, context: Context) -> None:
         else:
             context.choices.assume("Days with a time of their own run only at that time.")
         if left:
-            general.days, general.repeat = [Days(left, marked=True, plural=True, span=span)], None
+            general.days, general.repeat = [Days(left, marked=True)], None
 
 
 def _find_weekdays(group: Group) -> frozenset[int]:
@@ -183,19 +172,18 @@ def _find_weekdays(group: Group) -> frozenset[int]:
     repeat = group.repeat
     unit = Unit.WEEK if group.days else Unit.DAY
     is_other = (repeat.interval > 1 or repeat.unit != unit) if repeat is not None else not group.days
-    are_plain = all((days.marked or days.plural) and days.is_weekly for days in group.days)
-    if is_other or not are_plain or group.months or group.only_if or group.relatives:
+    if is_other or group.months or not all(days.is_weekly for days in group.days):
         return frozenset()
     return frozenset(pick.what for days in group.days for pick in days.picks) or frozenset(range(DAY))
 
 
 def _settle_bounds(plan: Plan, only: Group) -> None:
-    """Settle what the start, the end and the number of times mean in a phrase of one group."""
+    """Settle what the start, the end and the number of times mean for the first group of a phrase."""
     repeat, clocks = only.repeat, only.clocks
-    if repeat and repeat.unit == Unit.DAY and len(clocks) > 1:  # "every day 2 times at 8 and 20"
+    if len(clocks) > 1:  # "every day 2 times at 8 and 20"
         plan.ends = [end for end in plan.ends if end.count != len(clocks) or end.span > clocks[0].span]
     lasts = any(end.length is not None and end.length.finest >= Unit.DAY for end in plan.ends)
-    if lasts and clocks and not (only.has_days or plan.within or plan.year or only.months):  # "at 8am for 7 days"
+    if lasts and clocks and not (only.has_days or only.months):  # "at 8am for 7 days"
         only.repeat = Repeat(1, Unit.DAY)
     if only.days or not repeat or not plan.start or len(plan.ends) != 1:
         return
@@ -217,19 +205,6 @@ def _to_date(point: Point | None) -> Date | None:
     if isinstance(point, Days) and not point.dates and not point.period and point.picks[0].what == DAY:
         return Date(day=point.picks[0].nth, span=point.span)
     return point if isinstance(point, Date) and not point.year else None
-
-
-def _build_dates(plan: Plan, context: Context) -> Schedule:
-    """Return the schedule of several single dates. If the first one is over, it is left out."""
-    dates = list_added(plan.added, context)
-    try:
-        once = build_once(plan, context)
-    except Refused as refused:
-        if refused.code != "past":
-            raise
-    else:
-        dates = [context.to_local(once.at or context.now).isoformat(), *dates]
-    return Schedule(dtstart=dates[0], rdates=dates[1:], timezone=context.timezone)
 
 
 def settle_context(plan: Plan, context: Context) -> None:
@@ -261,24 +236,23 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     ]
     if not any(decided):
         return False
-    has_others = any(group.relatives for group in plan.groups)
-    if all(decided) and not has_others:
-        return True
-    if has_others or not all(days.is_weekly for days in plan.days):
+    is_weekly = all(days.is_weekly for days in plan.days)
+    if any(group.relatives for group in plan.groups) or not (all(decided) or is_weekly):
         raise Refused("contradiction", plan.days[0].span)
-    context.choices.assume("It is in every week.")
+    if not all(decided):
+        context.choices.assume("It is in every week.")
     return True
 
 
 def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool) -> bool:
     """Return whether days without "every" or a plural still mean a repetition. Ask if it is unclear."""
     period = days.period
-    is_open = bool(days.dates) and all(date.year is None and date.month for date in days.dates)
-    if not is_open or not (context.is_yearly or len(days.dates) >= _MANY_DATES):
+    may_be_yearly = context.is_yearly or len(days.dates) >= _MANY_DATES
+    if not (may_be_yearly and days.dates and all(date.year is None and date.month for date in days.dates)):
         if days.dates or (period and (period.year is not None or period.ahead is not None)):
             return False
         several = len(days.picks) > 1 and not is_range
-        is_business = days.business and context.calendar is not None and days.is_counted
+        is_business = days.business and context.calendar is not None
         if period and period.months and not is_business:
             return several or len(period.months) > 1 or days.plural
         if several or is_business or (period and not period.definite):
@@ -304,11 +278,11 @@ def build_once(plan: Plan, context: Context) -> Schedule:
             raise Refused("no-recurrence", bound.span)
     nodes = [node for group in plan.groups for node in group.relatives]
     first = plan.groups[0]
-    if len(nodes) == len(plan.groups) == 1 and not (first.days or first.has_times):
-        length = nodes[0].length
-        is_zero = length and not nodes[0].base and not any(count for _, count in length.amounts)
-        if nodes[0].kind == "now" or is_zero:  # "in 0 minutes"
-            return Schedule.after(timedelta(0), timezone=context.timezone)
+    is_alone = len(nodes) == len(plan.groups) == 1 and not (first.days or first.has_times)
+    length = nodes[0].length if is_alone and not nodes[0].base else None
+    is_zero = length and not any(count for _, count in length.amounts)  # "in 0 minutes"
+    if is_zero or (is_alone and nodes[0].kind == "now"):
+        return Schedule.after(timedelta(0), timezone=context.timezone)
     found: set[datetime] = set()
     for group in plan.groups:
         if plan.within:
@@ -319,11 +293,13 @@ def build_once(plan: Plan, context: Context) -> Schedule:
             raise Refused("too-vague")
         found.update(_find_instants(group, context))
     result = sorted(found)
-    if result[0] <= context.now:
+    if plan.added:  # if a date before the others is over, it is left out
+        result = [at for at in result if at > context.now]
+    elif result[0] <= context.now:
         raise Refused("past")
-    if len(result) == 1:
+    elif len(result) == 1:
         return build_at(result[0], context, is_local=not any(map(_is_delay, nodes)))
-    local = [context.to_local(at).isoformat() for at in result]
+    local = [context.to_local(at).isoformat() for at in result] + list_added(plan.added, context)
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
 
 
@@ -333,10 +309,8 @@ def _is_delay(node: Relative) -> bool:
 
 
 def _place_within(group: Group, within: Within, context: Context) -> None:
-    """Put the day of a group into a period: "next month on the 3rd", "Friday at 9 next week"."""
-    if group.relatives or len(group.days) > 1 or any(days.dates or days.period for days in group.days):
-        raise Refused("contradiction", within.span)
-    if not group.days:
+    """Put the day of a group into a period: "next month on the 3rd"."""
+    if not group.has_days:
         first, then = find_within(within, context)
         if within.ahead and within.unit != Unit.QUARTER:  # the first day of "next week", or the one after a week
             then = add_length(context.today, Length(((within.unit, within.ahead),), within.span))
@@ -344,21 +318,16 @@ def _place_within(group: Group, within: Within, context: Context) -> None:
         chosen = context.choices.pick("which-of-month", within.span, options)
         group.relatives.append(Relative("day", (chosen - context.today).days, span=within.span))
         return
-    [days] = group.days
-    is_week, are_counted = within.unit == Unit.WEEK, all(pick.nth for pick in days.picks)
-    if is_week and not are_counted and len(days.picks) == 1:
-        group.days = []
-        group.relatives.append(Relative("week", weekday=days.picks[0].what, ahead=within.ahead, span=days.span))
-    elif is_week or not are_counted:
-        raise Refused("too-vague", within.span)
-    else:
-        group.days = [replace(days, period=Period(within.unit, ahead=within.ahead))]
+    are_free = all(days.is_counted and not (days.dates or days.period) for days in group.days)
+    if group.relatives or within.unit == Unit.WEEK or not are_free:
+        raise Refused("contradiction", within.span)
+    group.days = [replace(days, period=Period(within.unit, ahead=within.ahead)) for days in group.days]
 
 
 def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedule:
     """Return the schedule of an instant. If it was named by the clock, it is stored as a local time."""
     shown = context.to_local(at)
-    by_clock = Schedule.once_at(shown, context.timezone) if is_local and not shown.microsecond else None
+    by_clock = Schedule.once_at(shown, context.timezone) if is_local else None
     return by_clock if by_clock is not None and by_clock.at == at else Schedule.once(at, timezone=context.timezone)
 
 
@@ -371,7 +340,7 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
         if node.kind == "now":
             raise Refused("too-vague", node.span)
     shift = find_shift(group, context)
-    if shift and group.days and not any(days.dates for days in group.days):
+    if group.days and not any(days.dates for days in group.days):
         move_weekdays(group, shift, context)
         shift = 0
     days = _find_days(group, context)
@@ -380,8 +349,7 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
     part = group.part
     if part is not None and part.today and days != [context.today]:
         raise Refused("contradiction", part.span)
-    is_adverb = part is not None and part.is_adverb and days[0] > context.today
-    if shift and part is not None and is_adverb and part.span > group.clocks[-1].span:
+    if shift and part is not None and part.is_adverb and days[0] > context.today and part.span > group.clocks[-1].span:
         # "morgen um 3 Uhr nachts" may be early tomorrow, or late in tomorrow's night
         options = [Option(say_day(days[0] + timedelta(days=more)), more) for more in (0, shift)]
         shift = context.choices.pick("this-or-next", part.span, options)
@@ -397,14 +365,14 @@ def _find_moment(node: Relative, context: Context) -> datetime:
         raise Refused("not-understood", node.span)
     if context.follows:
         raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
-    coarse, fine = (
-        Length(tuple(each for each in node.length.amounts if (each[0] >= Unit.DAY) == is_coarse), node.span)
-        for is_coarse in (True, False)
-    )
     now = context.now.replace(microsecond=0)
-    if coarse.amounts:
-        now = context.to_instant(add_length(context.local, coarse))
-    return add_length(now, fine)
+    for amount in sorted(node.length.amounts, reverse=True):
+        step = Length((amount,), node.span)
+        if amount[0] < Unit.DAY:
+            now = add_length(now, step)
+        else:
+            now = context.to_instant(add_length(context.to_local(now), step))
+    return now
 
 
 def _find_days(group: Group, context: Context) -> list[date]:
@@ -477,7 +445,7 @@ def _find_next_times(group: Group, context: Context) -> list[datetime]:
     part = group.part.part if group.part is not None else None
     only, *others = group.clocks
     now = context.local
-    is_open = is_bare(only) and 0 < only.hour < NOON and not (others or part is not None or context.clock24)
+    is_open = is_bare(only) and only.hour < NOON and not (others or part is not None or context.clock24)
     if is_open and (only.hour, only.minute) <= (now.hour, now.minute):
         times = [context.ask_half(only)]  # "call Tom at 9", said after 9: this evening, or tomorrow
     else:

@@ -119,16 +119,16 @@ class Context:
 
     def resolve_time(self, clock: Clock, part: int | None = None) -> TimeOfDay:
         """Return one time of day. The part of the day decides about a bare hour, or else it is assumed or asked."""
-        time = self._resolve_exactly(clock, part)
         said = clock.part if clock.part is not None else part
+        time = self._resolve_exactly(clock, said)
         if said is not None and not clock.named and time.hour not in HOURS_OF_PART[said]:
             raise Refused("contradiction", clock.span)  # "tomorrow morning at 5pm"
         if clock.about:
             self.choices.assume(say("About {time} is {time}.", time=time))
         return time
 
-    def _resolve_exactly(self, clock: Clock, part: int | None) -> TimeOfDay:
-        hour, said = clock.hour, part if clock.part is None else clock.part
+    def _resolve_exactly(self, clock: Clock, said: int | None) -> TimeOfDay:
+        hour = clock.hour
         time = TimeOfDay(hour, clock.minute, clock.second)
         if clock.day_end:
             ends = (TimeOfDay(17), TimeOfDay(23, 59, 59)) if clock.day_end == 1 else (TimeOfDay(17), TimeOfDay(18))
@@ -162,7 +162,7 @@ class Context:
         if is_bare(first) and last.half is not None:
             end = self.resolve_time(last)
             afternoon = TimeOfDay(first.hour % NOON + NOON * last.half, first.minute)
-            start = afternoon if afternoon < end or last.half == 0 else TimeOfDay(first.hour % NOON, first.minute)
+            start = afternoon if afternoon < end else TimeOfDay(first.hour % NOON, first.minute)
             self.choices.assume(say("It begins at {start}.", start=start))
             return start, end
         start = self.resolve_time(first)

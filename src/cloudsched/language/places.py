@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.time_zones import SHARED
-from cloudsched.language.lexicon import MARK, PATH, WORD, Token
+from cloudsched.language.lexicon import PATH, WORD, Token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +35,7 @@ _NAMES: Final = {
     "CET": "CET|CEST|MEZ|MESZ|central european",
     "EET": "EET|EEST|eastern european",
     "Europe/Athens": "athen|athene",
-    "Europe/Berlin": "munich|hamburg|frankfurt|cologne|german|münchen|köln|berlijn|keulen",
+    "Europe/Berlin": "munich|hamburg|frankfurt|cologne|german|münchen|munchen|köln|koln|berlijn|keulen",
     "Europe/Brussels": "brüssel|brussel|antwerpen|gent",
     "Europe/Bucharest": "bukarest",
     "Europe/Copenhagen": "kopenhagen",
@@ -63,7 +62,8 @@ NO_CITIES: Final = REGIONS | {"rio", "uk", "german"}
 """Words that name a zone before a word such as "time" alone."""
 WORDS_TOO: Final = frozenset({"wet", "ist"})
 """Abbreviations of zones that are words as well: zones only right behind a time, and before a word such as "time"."""
-_MOST_WORDS = 4
+_MOST_TOKENS = 5
+"""Those of Port-au-Prince."""
 _NO_AREAS: Final = ("Etc", "posix", "right", "SystemV", "US", "Canada", "Brazil", "Mexico", "Chile")
 """Parts of the database in which no names are of cities."""
 
@@ -87,12 +87,8 @@ def _load_zones() -> dict[str, tuple[tuple[str, ...], bool]]:
     for zone, names in _NAMES.items():
         for name in names.split("|"):
             key = name.lower()
-            result[_fold_accents(key)] = result[key] = (zone,), key in NO_CITIES or not name.isupper()
+            result[key] = (zone,), key in NO_CITIES or not name.isupper()
     return result | {name.lower(): (zones, False) for name, zones in SHARED.items()}
-
-
-def _fold_accents(text: str) -> str:
-    return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
 
 
 def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, bool] | None:
@@ -111,13 +107,11 @@ def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, 
     known = _load_zones()
     words: list[str] = []
     best: tuple[tuple[str, ...], int, bool] | None = None
-    end = at
-    while end < len(tokens) and len(words) < _MOST_WORDS:
-        if tokens[end].kind == WORD:
-            words.append(tokens[end].text)
-        elif not (tokens[end].kind == MARK and tokens[end].text == "-"):
+    for end, token in enumerate(tokens[at : at + _MOST_TOKENS], at + 1):
+        if token.kind == WORD:
+            words.append(token.text)
+        elif token.text != "-":
             break
-        end += 1
         key = " ".join(words)
         if key in known:
             best = known[key][0], end, known[key][1]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.time_zones import require_zone
@@ -19,11 +19,20 @@ from cloudsched.language.meaning import build_schedule
 from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.nodes import Phrase, Place, Span
 from cloudsched.language.phrase_context import Context, TimeOfDay
-from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear, refuse_impossible
+from cloudsched.language.result import (
+    Alternative,
+    Choices,
+    Option,
+    Problem,
+    Reading,
+    Refused,
+    Unclear,
+    refuse_impossible,
+)
 from cloudsched.language.typing_errors import SHORTEST, find_corrections, is_close
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from cloudsched.domain.schedules.schedule import Schedule
@@ -68,46 +77,6 @@ QUESTIONS = {
 }
 
 
-def ask(
-    unclear: Unclear, build: Callable[[Choices], Schedule], title: str | None, text: str, clauses: int = 4
-) -> Reading:
-    """Return a question that lists the schedule for each answer. Return a refusal if no answer gives a schedule.
-
-    Each question is answered to the end before the next answer is tried. So a phrase with many questions, with more
-    answers than can be listed, costs no more than others. One with too many is refused. `build` interprets so many
-    `clauses` with some answers.
-    """
-    readings: list[Alternative] = []
-    refused: Refused | None = None
-    problems: dict[tuple[str, Span], Problem] = {}
-    tried: list[tuple[dict[tuple[str, Span], int], str]] = []
-
-    def open_question(at: Unclear, taken: dict[tuple[str, Span], int], label: str) -> None:
-        problems.setdefault((at.code, at.span), Problem(at.span, at.code, QUESTIONS[at.code]))
-        for number in reversed(range(len(at.options))):
-            name = at.options[number].name
-            shown = say("{first}, {then}", first=label, then=name) if label else name
-            tried.append(({**taken, (at.code, at.span): number}, shown))
-
-    open_question(unclear, {}, "")
-    for _ in range(min(_MOST_BUILT, _MOST_CLAUSES // clauses)):
-        if not tried or len(readings) >= MOST_READINGS:
-            break
-        chosen, name = tried.pop()
-        try:
-            with refuse_impossible():
-                schedule = build(Choices(chosen))
-        except Unclear as deeper:
-            open_question(deeper, chosen, name)
-        except Refused as error:
-            refused = error
-        else:
-            readings.append(Alternative(schedule, name))
-    if not readings:
-        return _refuse(refused or Refused("too-open"), text)
-    return Reading("question", None, title, (), tuple(readings), tuple(problems.values()))
-
-
 MAX_LENGTH = 500
 
 
@@ -140,6 +109,7 @@ def read(  # noqa: PLR0913 -- each is named
         ValueError: ``now`` is naive, or the language is not supported.
     """
     return read_after(
+        (),
         text,
         now=now,
         timezone=timezone,
@@ -152,9 +122,9 @@ def read(  # noqa: PLR0913 -- each is named
 
 
 def read_after(  # noqa: PLR0913 -- each is named
+    lead: Sequence[tuple[str, int]],
     text: str,
     *,
-    lead: Sequence[tuple[str, int]] = (),
     now: datetime,
     timezone: str,
     locale: str | None = None,
@@ -170,57 +140,37 @@ def read_after(  # noqa: PLR0913 -- each is named
     if now.tzinfo is None:
         raise ValueError("now has no time zone; give an aware datetime")
     require_zone(timezone)
-    if len(text) > MAX_LENGTH:
-        return _refuse(Refused("too-long", (MAX_LENGTH, len(text))), text)
-    if not text.strip() and not lead:
-        return _refuse(Refused("empty", (0, len(text))), text)
     context = Context(now, timezone, TimeOfDay(*default_time), calendar=default_calendar)
-    languages = LANGUAGES.values() if locale is None else (find_language(locale),)
-    return _Reader(text, context, languages, current, has_title=has_title, lead=lead).read()
+    languages = list(LANGUAGES.values()) if locale is None else [find_language(locale)]
+    tokens = [Token(CLASS, kind, -1, 0, (value,)) for kind, value in lead]
+    return _Reader(text, context, current, languages, tokens, allows_title=has_title).read()
 
 
 _LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "outro"})
 """Classes of words that mean nothing without the words after them."""
 
 
-class _Titled(NamedTuple):
-    """The effect of a phrase's title on its schedule.
-
-    Attributes:
-        is_yearly: The subject happens every year, such as a birthday.
-        open_time: The place of a time that is an event, which is no time of day: "before the meeting".
-    """
-
-    is_there: bool = False
-    is_yearly: bool = False
-    open_time: Span | None = None
-
-
+@dataclass
 class _Reader:
     """Reads one phrase. A question interprets it once for each answer."""
 
-    def __init__(
-        self,
-        text: str,
-        context: Context,
-        languages: Collection[Language],
-        current: Schedule | None,
-        *,
-        has_title: bool,
-        lead: Iterable[tuple[str, int]],
-    ) -> None:
-        self._text, self._context, self._current, self._allow_title = text, context, current, has_title
-        self._languages = languages
-        self._lead = [Token(CLASS, kind, -1, 0, (value,)) for kind, value in lead]
-        self._language = next(iter(languages))
+    text: str
+    context: Context
+    current: Schedule | None
+    languages: Sequence[Language]
+    lead: Sequence[Token]
+    allows_title: bool
+
+    def __post_init__(self) -> None:
+        self.language = self.languages[0]
 
     def read(self) -> Reading:
         """Return the meaning of the phrase, with what is said about it in its language."""
         try:
             reading = self._read()
         except Refused as refused:
-            reading = _refuse(refused, self._text)
-        code = self._language.code
+            reading = _refuse(refused, self.text)
+        code = self.language.code
         messages = load_messages(code)
 
         def tell(one: Alternative) -> Alternative:
@@ -235,28 +185,42 @@ class _Reader:
         )
 
     def _read(self) -> Reading:
-        tokens = tokenise(self._text, self._language)
-        guessed = guess_language(tokens, self._languages) if len(self._languages) > 1 else self._language
-        if guessed is not self._language:
-            self._language = guessed
-            reading = self._read_tokens(tokenise(self._text, guessed))
-            note = say("The words were read as {language}.", language=say(guessed.name))
-            return replace(reading, assumptions=(note, *reading.assumptions)) if reading.schedule else reading
-        return self._read_tokens(tokens)
+        if len(self.text) > MAX_LENGTH:
+            raise Refused("too-long", (MAX_LENGTH, len(self.text)))
+        if not self.text.strip() and not self.lead:
+            raise Refused("empty")
+        first, tokens = self.language, tokenise(self.text, self.language)
+        if len(self.languages) > 1:
+            self.language = guess_language(tokens, self.languages)
+        if self.language is first:
+            return self._read_tokens(tokens)
+        reading = self._read_tokens(tokenise(self.text, self.language))
+        note = say("The words were read as {language}.", language=say(self.language.name))
+        return replace(reading, assumptions=(note, *reading.assumptions)) if reading.schedule else reading
 
     def _read_tokens(self, typed: list[Token]) -> Reading:
-        tokens = [*self._lead, *typed]
-        parser = Parser(tokens, self._language, allow_title=self._allow_title)
-        if self._current is not None:
-            changed = self._read_change(parser, self._current)
-            if (changed is None or changed.schedule is None) and (now := self._read_now(tokens)) is not None:
-                return now
-            return changed if changed is not None else self._refuse_unread(parser, "no-update")
+        tokens = [*self.lead, *typed]
+        parser = self._parse(tokens)
+        if self.current is not None:
+            changed = self._read_change(parser, self.current)
+            if changed is None or changed.schedule is None:
+                phrases = find_covers(self._parse(tokens))
+                whole = self._interpret(phrases[0]) if phrases else None
+                if whole and whole.schedule and whole.schedule.is_now:  # "now" replaces any schedule
+                    return whole
+            if changed is None:
+                raise self._refuse_unread(parser, "no-update")
+            return changed
         phrases = find_covers(parser)
-        if not phrases:
-            return self._read_slip(parser, None) or self._refuse_unread(parser, "not-understood")
-        phrase, reading = self._choose(phrases)
-        return (self._read_slip(parser, phrase) if phrase.title is not None else None) or reading
+        phrase, reading = self._choose(phrases) if phrases else (None, None)
+        if phrase is None or phrase.title is not None:
+            reading = self._read_slip(parser, phrase) or reading
+        if reading is None:
+            raise self._refuse_unread(parser, "not-understood")
+        return reading
+
+    def _parse(self, tokens: Sequence[Token]) -> Parser:
+        return Parser(tokens, self.language, allow_title=self.allows_title)
 
     def _choose(self, phrases: Sequence[Phrase]) -> tuple[Phrase, Reading]:
         """Return the cheapest way to read a phrase that has a schedule, or a question if another is as good."""
@@ -277,54 +241,45 @@ class _Reader:
             ):
                 ways = found, reading
                 readings = [Alternative(each.schedule, each.title or "") for each in ways if each.schedule is not None]
-                problem = Problem((0, len(self._text)), "title", QUESTIONS["title"])
+                problem = Problem((0, len(self.text)), "title", QUESTIONS["title"])
                 return phrase, Reading("question", None, found.title, (), tuple(readings), (problem,))
         return best, found
 
-    def _read_now(self, tokens: list[Token]) -> Reading | None:
-        """Return the reading of a phrase that says "now", which replaces any schedule."""
-        phrases = find_covers(Parser(tokens, self._language, allow_title=self._allow_title))
-        reading = self._interpret(phrases[0]) if phrases else None
-        return reading if reading is not None and reading.schedule is not None and reading.schedule.is_now else None
-
-    def _refuse_unread(self, parser: Parser, code: str) -> Reading:
+    def _refuse_unread(self, parser: Parser, code: str) -> Refused:
         """Return the refusal of an unread phrase: by a rule's reason, another language, or the first unknown word."""
         if parser.refused is not None and code != "no-update":
-            return _refuse(parser.refused, self._text)
-        name = name_language(parser.tokens, self._language)
+            return parser.refused
+        name, blocked = name_language(parser.tokens, self.language), parser.blocked
         if name is None:
-            furthest, blocked = self._find_furthest(parser), parser.blocked
-            is_before = blocked is not None and blocked.span is not None and blocked.span[0] < furthest[0]
-            is_known = is_before and blocked is not None and blocked.code != "half-known"
-            return _refuse(Refused(code, furthest) if is_known or blocked is None else blocked, self._text)
-        known = [say(language.name) for language in LANGUAGES.values()]
-        hint = say(
-            "this looks like {name}; write when it runs in one of the languages {known}, "
-            "and put a title that is meant so in quotes",
-            name=say(name),
-            known=reduce(lambda first, then: say("{first}, {then}", first=first, then=then), known),
-        )
-        if say(name) in known:
+            furthest = self._find_furthest(parser)
+            is_behind = blocked is None or (
+                blocked.code != "half-known" and (blocked.span or furthest)[0] < furthest[0]
+            )
+            return Refused(code, furthest) if blocked is None or is_behind else blocked
+        known = {language.name: language.code for language in LANGUAGES.values()}
+        if name in known:
             hint = say(
                 "this looks like {name}; say so by the locale {locale!r}, and put a title that is meant so in quotes",
                 name=say(name),
-                locale=[*LANGUAGES][known.index(say(name))],
+                locale=known[name],
             )
-        span = next(
-            (each.start, each.end) for each in parser.tokens if name_language([each], self._language) is not None
-        )
-        return _refuse(Refused("other-language", span, hint), self._text)
+        else:
+            hint = say(
+                "this looks like {name}; write when it runs in one of the languages {known}, "
+                "and put a title that is meant so in quotes",
+                name=say(name),
+                known=reduce(lambda first, then: say("{first}, {then}", first=first, then=then), map(say, known)),
+            )
+        span = next((each.start, each.end) for each in parser.tokens if name_language([each], self.language))
+        return Refused("other-language", span, hint)
 
     def _read_change(self, parser: Parser, current: Schedule) -> Reading | None:
-        try:
-            change = find_change(parser)
-        except Refused as error:
-            return _refuse(error, self._text)
+        change = find_change(parser)
         if change is None:
             return None
 
         def build(choices: Choices) -> Schedule:
-            context = replace(self._context, timezone=current.timezone, choices=choices, stretched=set())
+            context = replace(self.context, timezone=current.timezone, choices=choices, stretched=set())
             changed = change(current.as_fixed(), context)
             follows = context.follows or (current.follows_owner and not context.is_placed)
             return changed.follow_owner() if follows else changed
@@ -336,24 +291,23 @@ class _Reader:
         as_typed = self._interpret(phrase).schedule if phrase is not None else None
         readings: list[Alternative] = []
         sure: list[Reading] = []
-        span = (0, len(self._text))
-        for tokens in find_corrections(parser.tokens, parser.matches, self._language):
-            corrected = next(iter(find_covers(Parser(tokens, self._language, allow_title=self._allow_title))), None)
-            slips = [(new.text, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old]
-            are_close = all(is_close(old.text, meant) for meant, old in slips)
-            if corrected is None or (phrase is not None and not (are_close and corrected.words < phrase.words)):
+        span = (0, len(self.text))
+        for tokens, slips in find_corrections(parser.tokens, parser.matches, self.language):
+            phrases = find_covers(self._parse(tokens))
+            are_close = all(is_close(old.text, meant) for old, meant in slips)
+            if not phrases or (phrase is not None and not (are_close and phrases[0].words < phrase.words)):
                 continue
-            reading = self._interpret(corrected)
+            reading = self._interpret(phrases[0])
             if reading.schedule is not None and reading.schedule == as_typed:
                 continue  # the letter makes no difference
-            meant, typed = slips[0]
+            typed, meant = slips[0]
             span = typed.start, typed.end
             readings += reading.readings
             if reading.schedule is not None:
                 label = say("{meant}, not {typed}", meant=meant, typed=typed.text)
                 readings.append(Alternative(reading.schedule, label))
-                if phrase is None and are_close and all(len(old.text) > SHORTEST for _, old in slips):
-                    fixes = [say("{typed!r} is read as {meant!r}.", typed=old.text, meant=word) for word, old in slips]
+                if phrase is None and are_close and all(len(old.text) > SHORTEST for old, _ in slips):
+                    fixes = [say("{typed!r} is read as {meant!r}.", typed=old.text, meant=word) for old, word in slips]
                     sure.append(replace(reading, assumptions=(*fixes, *reading.assumptions)))
         if not readings:
             return None
@@ -369,74 +323,90 @@ class _Reader:
         begin = at = min(parser.furthest, len(parser.tokens) - 1)
         while at < len(parser.tokens) - 1 and not _LINKS.isdisjoint(parser.matches[at]):
             at += 1
-        return (parser.tokens[begin].start, parser.tokens[at].end) if at >= 0 else (0, len(self._text))
+        return (parser.tokens[begin].start, parser.tokens[at].end) if at >= 0 else (0, len(self.text))
 
     def _interpret(self, phrase: Phrase) -> Reading:
-        if phrase.title is None:
-            return self._build_reading(self._make_builder(phrase, _Titled()), None, len(phrase.clauses))
-        begin, end = phrase.title
-        typed = self._text[begin:end]
-        title = typed.strip('"“”„«»` ')
-        behind = "" if phrase.rest is None else f" {self._text[slice(*phrase.rest)]}"
-        tokens = tokenise(title + behind, self._language)
-        matches = classify(tokens, self._language)
-        titled = _Titled(is_there=True, is_yearly=any("yearly-event" in each for each in matches))
-        if title == typed:
-            order = find_order(title + behind, Cursor(tokens, matches, self._language))
-            if order is not None and (order.is_task or order.is_timing) and not phrase.is_asked:
-                return _refuse(Refused("no-new-task", phrase.title), self._text)
-            is_whole = not self._text[:begin].strip()
-            is_question = is_whole and self._text.rstrip().endswith("?")  # "could you call Bob at 9?" is none
-            is_question = is_question or bool(matches and "question-word" in matches[0])
-            if is_question and not phrase.is_asked:
-                return _refuse(Refused("no-task", phrase.title), self._text)
-            if (span := find_open_time(tokens, matches, ["condition"])) is not None:
-                return _refuse(Refused("half-known", (begin + span[0], begin + span[1])), self._text)
-            if (span := find_open_time(tokens, matches)) is not None:
-                titled = titled._replace(open_time=(begin + span[0], begin + span[1]))
-        place = next((each.span for each in phrase.clauses if isinstance(each, Place) and each.is_loose), None)
-        if place is not None and place[1] <= begin and not self._text[place[1] : begin].strip():
-            # It may be where, and no zone: "at 9am | London office call".
-            title = f"{self._text[slice(*place)]} {title}"
-        elif place is not None:
-            behind = f" {self._text[slice(*place)]}{behind}"
-        reading = self._build_reading(self._make_builder(phrase, titled), title + behind, len(phrase.clauses))
-        done = not phrase.is_asked and re.match(self._language.past, title + behind)
-        if not done or reading.schedule is None or not reading.schedule.is_single_time:
-            return reading
-        problem = Problem(phrase.title, "past", QUESTIONS["past"])
-        return Reading(
-            "question", None, reading.title, (), (Alternative(reading.schedule, title + behind),), (problem,)
-        )
+        begin, end = phrase.title or (0, 0)
+        places = [each.span for each in phrase.clauses if isinstance(each, Place) and each.is_loose]
+        if places and places[0][1] + 1 == begin:  # it may be where, and no zone: "at 9am | London office call"
+            begin = places.pop()[0]
+        spans = filter(None, ((begin, end), *places[:1], phrase.rest)) if phrase.title else ()
+        typed = [self.text[slice(*each)] for each in spans]
+        title = " ".join(each.strip('"“”„«»` ') for each in typed)
+        is_free = title == " ".join(typed) != ""
+        tokens = tokenise(title, self.language)
+        matches = classify(tokens, self.language)
 
-    def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None, clauses: int = 4) -> Reading:
-        choices = Choices()
-        try:
-            with refuse_impossible():
-                schedule = build(choices)
-        except Unclear as unclear:
-            return ask(unclear, build, title, self._text, clauses)
-        except Refused as refused:
-            return _refuse(refused, self._text)
-        notes = (*choices.notes, *list_surprises(schedule, self._language.code))
-        return Reading("schedule", schedule, title, notes)
-
-    def _make_builder(self, phrase: Phrase, titled: _Titled) -> Callable[[Choices], Schedule]:
         def build(choices: Choices) -> Schedule:
             spend_steps(_STEPS * len(phrase.clauses))
+            open_time = None
+            if is_free:
+                if not phrase.is_asked:
+                    self._require_task((begin, end), title, Cursor(tokens, matches, self.language))
+                if (span := find_open_time(tokens, matches, ["condition"])) is not None:
+                    raise Refused("half-known", (begin + span[0], begin + span[1]))
+                open_time = find_open_time(tokens, matches)
             context = replace(
-                self._context,
+                self.context,
                 choices=choices,
-                is_titled=titled.is_there,
-                is_yearly=titled.is_yearly,
+                is_titled=bool(typed),
+                is_yearly=any("yearly-event" in each for each in matches),
                 stretched=set(),
             )
             schedule = build_schedule(phrase.clauses, context)
-            if titled.open_time is not None and not choices.is_timed:
-                raise Refused("half-known", titled.open_time)
+            if open_time is not None and not choices.is_timed:
+                raise Refused("half-known", (begin + open_time[0], begin + open_time[1]))
+            is_new = phrase.is_asked or choices.taken or not schedule.is_single_time
+            if not is_new and re.match(self.language.past, title):
+                raise Unclear("past", (begin, end), [Option(title, None)])
             return schedule.follow_owner() if context.follows else schedule
 
-        return build
+        return self._build_reading(build, title if typed else None, len(phrase.clauses))
+
+    def _require_task(self, span: Span, title: str, c: Cursor) -> None:
+        """Refuse a title that orders something about another task, or is a question."""
+        order = find_order(title, c)
+        if order is not None and (order.is_task or order.is_timing):
+            raise Refused("no-new-task", span)
+        is_question = self.text.rstrip().endswith("?") and not self.text[: span[0]].strip()
+        if is_question or "question-word" in c.matches[0]:  # "could you call Bob at 9?" is none
+            raise Refused("no-task", span)
+
+    def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None, clauses: int = 4) -> Reading:
+        """Return the schedule, or a question that lists the one of each answer, or a refusal if no answer gives one.
+
+        Each question is answered to the end before the next answer is tried. So a phrase with many questions, with more
+        answers than can be listed, costs no more than others. One with too many is refused. `build` interprets so many
+        `clauses` with some answers.
+        """
+        readings: list[Alternative] = []
+        refused: Refused | None = None
+        problems: dict[tuple[str, Span], Problem] = {}
+        tried: list[tuple[dict[tuple[str, Span], int], str]] = [({}, "")]
+        for _ in range(1 + min(_MOST_BUILT, _MOST_CLAUSES // clauses)):
+            if not tried or len(readings) >= MOST_READINGS:
+                break
+            taken, label = tried.pop()
+            choices = Choices(taken)
+            try:
+                with refuse_impossible():
+                    schedule = build(choices)
+            except Unclear as open_:
+                asked = open_.code, open_.span
+                problems.setdefault(asked, Problem(open_.span, open_.code, QUESTIONS[open_.code]))
+                for number, option in reversed([*enumerate(open_.options)]):
+                    shown = say("{first}, {then}", first=label, then=option.name) if label else option.name
+                    tried.append(({**taken, asked: number}, shown))
+            except Refused as error:
+                refused = error
+            else:
+                if not problems:
+                    notes = (*choices.notes, *list_surprises(schedule, self.language.code))
+                    return Reading("schedule", schedule, title, notes)
+                readings.append(Alternative(schedule, label))
+        if not readings:
+            return _refuse(refused or Refused("too-open"), self.text)
+        return Reading("question", None, title, (), tuple(readings), tuple(problems.values()))
 
 
 def _contradicts(reading: Reading) -> bool:

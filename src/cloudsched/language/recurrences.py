@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.schedules.words import English
 from cloudsched.language.dates import ONE_DAY, add_length, find_first_day, find_last_day, find_within, make_local_time
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
+from cloudsched.language.groups import Group, Plan
+from cloudsched.language.left_out import move_exdates
 from cloudsched.language.messages import say
 from cloudsched.language.nodes import (
     DAY,
@@ -18,7 +19,6 @@ from cloudsched.language.nodes import (
     Clock,
     Date,
     Days,
-    End,
     Grid,
     Length,
     Pick,
@@ -32,12 +32,18 @@ from cloudsched.language.nodes import (
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Option, Refused
-from cloudsched.language.rules import MONTH_ENDS, Draft, build_day_rules, build_interval_rule, lacks_days
+from cloudsched.language.rules import (
+    MONTH_ENDS,
+    SKIPS,
+    Draft,
+    build_day_rules,
+    build_interval_rule,
+    fill_days,
+    lacks_days,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cloudsched.language.groups import Group, Plan
+    from collections.abc import Sequence
 
 
 def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
@@ -71,51 +77,28 @@ def _spread_evenly(group: Group, repeat: Repeat) -> Group:
     if repeat.unit == Unit.DAY:
         spread.clocks = [Clock(9 + round(step * 9 / max(count - 1, 1)), exact=True) for step in steps]
         return spread
-    picks: tuple[Pick, ...] = ()
-    dates: tuple[Date, ...] = ()
-    if repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
-        picks = tuple(Pick(0, step * 7 // count) for step in steps)
-    elif repeat.unit == Unit.MONTH:
-        picks = tuple(Pick(1 + step * 28 // count, DAY) for step in steps)
+    if repeat.unit == Unit.MONTH:
+        days = Days(tuple(Pick(1 + step * 28 // count, DAY) for step in steps), plural=True)
+    elif repeat.unit > Unit.MONTH:
+        days = Days(dates=tuple(Date(1 + step * 12 // count, 1) for step in steps), plural=True)
     else:
-        dates = tuple(Date(1 + step * 12 // count, 1) for step in steps)
-    spread.days = [Days(picks, dates=dates, on=True, plural=True)]
+        days = Days(tuple(Pick(0, step * 7 // count) for step in steps), plural=True)
+    spread.days = [days]
     return spread
 
 
 _MOST_TIMES = 1441
-_SECONDS = {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}
 
 
 def build_recurring(plan: Plan, context: Context) -> Schedule:
     """Return the schedule of a phrase that repeats."""
     _check_times(plan)
-    drafts, today = [], context.today
+    drafts = []
     for group in plan.groups:
         own = build_rules(group, plan, context)
-        apply_exceptions(own, group.exceptions, context, today)
+        apply_exceptions(own, group.exceptions, context, context.today)
         drafts += own
-    start = today
-    if plan.start and plan.start.point is not None:
-        start = find_first_day(plan.start.point, context, today)
-    until = None
-    named: list[Within | Year | None] = [plan.year, plan.within]
-    for period in named:
-        if not period:
-            continue
-        first, until = find_within(period, context)
-        if until < today:
-            raise Refused("past", period.span)
-        start = max(start, first)
-    if plan.within:
-        context.choices.assume(say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=start, until=until))
-    is_bound = bool(plan.start or plan.year or (plan.within and start > today))
-    bounds = Bounds(start, has_start=is_bound, until=until)
-    exdates = apply_exceptions(drafts, plan.exceptions, context, start)
-    schedule = Builder(plan, context, drafts, bounds).build(exdates)
-    if rdates := list_added(plan.added, context):
-        schedule = schedule.model_copy(update={"rdates": rdates})
-    return add_calendars(schedule, plan, context)
+    return Builder(context, drafts, context.today).build(plan)
 
 
 def _check_times(plan: Plan) -> None:
@@ -149,9 +132,6 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         context.choices.assume("It applies to these months every year.")
         if not repeat or not group.days:
             context.choices.pick("months-or-span", group.months.span, (Option("in these months of every year", None),))
-    if repeat and repeat.unit == Unit.HOUR and group.clocks and not repeat.interval % 24:
-        repeat = Repeat(repeat.interval // 24, Unit.DAY, span=repeat.span)
-        group = replace(group, repeat=repeat)  # "every 24 hours at 9" is every day at 9
     if repeat and repeat.loose == "bi":
         group = resolve_bi(group, repeat, context)
     if group.repeat and group.repeat.rate > 1:
@@ -161,16 +141,16 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         if group.part or group.clocks:
             hint = "give a window (from 9:00 to 17:00) or a start (starting at 9:00)"
             raise Refused("contradiction", repeat.span, hint)
-        step = repeat.interval * _SECONDS[repeat.unit]
+        step = Length(((repeat.unit, repeat.interval),)).seconds
         if not group.window:
             return _build_interval(group, repeat, step, is_on_the_clock="synchronised" in plan.marks)
         group = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY))
     elif group.months and repeat and repeat.unit == Unit.YEAR and not group.days:
-        on_first = replace(group, days=[Days((Pick(1, DAY),), on=True)])
+        on_first = replace(group, days=[Days((Pick(1, DAY),))])
         daily = replace(group, repeat=Repeat(1, Unit.DAY))
         choices = (Option("on the first day of the month", on_first), Option("on every day of the month", daily))
         group = context.choices.pick("which-of-month", group.months.span, choices)
-    settled = bool(plan.marks & {"skip-back", "skip-forward", "skip-omit"})
+    settled = bool(plan.marks & SKIPS.keys())
     drafts = build_day_rules(group, context, settled=settled)
     times = find_times(group, context, plan.start, drafts, step)
     for draft in drafts:
@@ -199,13 +179,9 @@ def find_times(
     """
     part = group.part.part if group.part else None
     if group.window:
-        window, grid = context.resolve_window(group.window), group.grid
-        if grid:  # some minutes of each hour
-            times = [TimeOfDay(hour, minute) for hour in range(24) for minute in sorted(grid.minutes)]
-            times = [time for time in times if window[0] <= time <= window[1]]
-            if grid.hours or grid.seconds or not times or step not in {0, _SECONDS[Unit.HOUR]}:
-                raise Refused("contradiction", grid.span, "list the times")
-            return times
+        window = context.resolve_window(group.window)
+        if group.grid:
+            raise Refused("contradiction", group.grid.span, "list the times")
         if not step:
             repeatedly = say("every hour from {first} to {last}", first=window[0], last=window[1])
             chosen = ask_window(group.window, context, repeatedly)
@@ -281,76 +257,112 @@ def _list_steps(
     return [TimeOfDay(second // 3600 % 24, second // 60 % 60, second % 60) for second in times]
 
 
-BEGINNING = "1970-01-01T00:00:00"
+BEGINNING = datetime(1970, 1, 1)  # noqa: DTZ001 -- on the zone's clock
 """DTSTART of a schedule whose meaning does not depend on its start, like a cron expression."""
 END_OF_DAY = TimeOfDay(23, 59, 59)
+_NOTHING: Final = Plan()
 _STEPS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 
 
-@dataclass(slots=True)
-class Bounds:
-    """The start and the end of a plan's rules, as far as they are known."""
-
-    start: date
-    """The first day."""
-    has_start: bool
-    """True if somebody has chosen it. Otherwise the rules begin now."""
-    until: date | None = None
-    """The last day."""
-    until_clock: TimeOfDay = END_OF_DAY
-    """The time at which the last day ends."""
-    count: int | None = None
-    """The number of times after which the rules end."""
-    dtstart: str | None = None
-    """The local time that the rules keep counting from, if an edit leaves it as it is."""
+def keep_policies(built: Schedule, current: Schedule, plan: Plan, context: Context, **more: object) -> Schedule:
+    """Return a schedule with what words seldom name, so that new words keep it."""
+    kept = {name: getattr(current, name) for name in ("gap", "fold", "sub_daily", "calendars")}
+    return add_calendars(built.model_copy(update={**kept, **more}), plan, context)
 
 
 @dataclass
 class Builder:
-    """Gives the rules of a plan their start and their end."""
+    """Makes a schedule of rules, with their start and their end: a new one, or one that words change.
 
-    plan: Plan
+    Attributes:
+        start: The first day.
+        has_start: Somebody has chosen it. Otherwise the rules begin now.
+        until: The last moment, in local time.
+        count: The number of times after which the rules end.
+        dtstart: The local time that the rules keep counting from.
+        current: The schedule before the change, anchored.
+        exdates: The days and times that the change leaves out. Those that were left out before move along.
+        shift: The time by which all its times of day move.
+        is_floating: The rules take their days from their start.
+    """
+
     context: Context
     drafts: list[Draft]
-    bounds: Bounds
-    floating: bool = False
-    """The rules take their days from their start."""
+    start: date
+    has_start: bool = False
+    until: datetime | None = None
+    count: int | None = None
+    dtstart: datetime | None = None
+    current: Schedule | None = None
+    exdates: list[str] = field(default_factory=list)
+    shift: timedelta = timedelta(0)
+    is_floating: bool = False
 
-    def build(self, exdates: list[str], move: Callable[[Schedule], list[str]] = lambda _: []) -> Schedule:
-        """Return the schedule without some days and local times, and without those that `move` finds in all of it."""
-        bounds = self.bounds
+    def build(self, plan: Plan = _NOTHING) -> Schedule:
+        """Return the schedule of the rules with the start, the end and the exceptions of a plan."""
+        context = self.context
+        self._apply_start(plan)
+        base = context.today if self.current else self.start
+        self.exdates += apply_exceptions(self.drafts, plan.exceptions, context, base)
         for draft in self.drafts:
             self._fill_days(draft)
-            if "skip-back" in self.plan.marks:
-                draft.skip = "BACKWARD"
-            if "skip-forward" in self.plan.marks:
-                draft.skip = "FORWARD"
-        for end in self.plan.ends:
-            self._apply_end(end)
-        span = self.plan.ends[-1].span if self.plan.ends else None
-        if len(self.plan.ends) > 1:
-            raise Refused("contradiction", span, "keep either the number of times or the end date")
+            for mark in plan.marks & SKIPS.keys():
+                draft.skip = SKIPS[mark]
+        if plan.ends:
+            self._apply_end(plan)
         says_zero = any(time.second for draft in self.drafts for time in draft.times)
-        texts = [text for draft in self.drafts for text in draft.to_rrules(says_zero=says_zero)]
-        if bounds.count is not None and len(texts) > 1:
-            raise Refused("inexpressible", span, "give an end date instead of a number of times")
-        dtstart = bounds.dtstart or self._find_start().isoformat()
-        suffix = ""
-        if bounds.count is not None:
-            suffix = f";COUNT={bounds.count}"
-        elif bounds.until is not None:
-            suffix = f";UNTIL={make_local_time(bounds.until, *bounds.until_clock):%Y%m%dT%H%M%S}"
-        rules = [text + suffix for text in texts]
-        full = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone)
-        kept = [each for each in dict.fromkeys([*move(full), *exdates]) if self._is_needed(each, full)]
+        rules = [text for draft in self.drafts for text in draft.to_rrules(says_zero=says_zero)]
+        dtstart = self.dtstart or self._find_start(plan)
+        if self.count is not None:
+            if len(rules) > 1:
+                span = plan.ends[-1].span if plan.ends else None
+                raise Refused("inexpressible", span, "give an end date instead of a number of times")
+            rules = [f"{rules[0]};COUNT={self.count}"]
+        elif self.until is not None:
+            rules = [f"{text};UNTIL={self.until:%Y%m%dT%H%M%S}" for text in rules]
+        full = Schedule(rrule=rules, dtstart=dtstart.isoformat(), timezone=context.timezone)
+        moved = move_exdates(self.current, self.shift, full) if self.current else []
+        kept = [each for each in dict.fromkeys([*moved, *self.exdates]) if self._is_needed(each, full)]
         schedule = full.model_copy(update={"exdates": kept}) if kept else full
-        following = schedule.next_after(self.context.now)
-        if following is None and not self.plan.added:
-            raise Refused("past" if self.plan.ends else "never")
-        if following is None or bounds.has_start or bounds.dtstart is not None:
-            return schedule
-        first = schedule.first()
-        return schedule if first is None or first >= self.context.now else schedule.continue_from(following)
+        following = schedule.next_after(context.now)
+        if following is None and not plan.added:
+            raise Refused("past" if plan.ends else "never")
+        if following and not self.has_start and not self.dtstart and (schedule.first() or following) < context.now:
+            schedule = schedule.continue_from(following)
+        rdates = [*(self.current.rdates if self.current else ()), *list_added(plan.added, context)]
+        if rdates:
+            schedule = schedule.model_copy(update={"rdates": rdates})
+        if self.current is None:
+            return add_calendars(schedule, plan, context)
+        number = None if any(group.days for group in plan.groups) else self.current.business_day
+        return keep_policies(schedule, self.current, plan, context, business_day=number)
+
+    def _apply_start(self, plan: Plan) -> None:
+        context, today = self.context, self.context.today
+        if plan.start:
+            self.start, self.has_start, self.dtstart = today, True, None
+            if plan.start.point is not None:
+                self.start = find_first_day(plan.start.point, context, today)
+        elif self.dtstart and self.current:
+            times = [time for draft in self.drafts for time in draft.times]
+            if plan.ends and plan.ends[0].point is None and (following := self.current.next_after(context.now)):
+                self.dtstart = context.to_local(following)  # "10 times" counts from now
+                times = [] if self.dtstart.timetuple()[3:6] in times else times
+            if times:
+                self.dtstart = make_local_time(self.dtstart.date(), *min(times))
+        periods: list[Within | Year | None] = [plan.year, plan.within]
+        for period in periods:
+            if not period:
+                continue
+            first, until = find_within(period, context)
+            if until < today:
+                raise Refused("past", period.span)
+            self.start, self.until = max(self.start, first), make_local_time(until, *END_OF_DAY)
+            if period == plan.within:
+                context.choices.assume(
+                    say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=self.start, until=until)
+                )
+            self.has_start = self.has_start or self.start > today or period == plan.year
 
     def _is_needed(self, text: str, full: Schedule) -> bool:
         """Return whether an exception leaves something out: on the days of a stretch, nothing may run."""
@@ -362,54 +374,44 @@ class Builder:
 
     def _fill_days(self, draft: Draft) -> None:
         """Fill in the days that a rule takes from its start: "every month" uses the day of the month of the start."""
-        start = self.bounds.start
-        if draft.weekdays or draft.month_days or draft.year_days or draft.weeks:
-            return
-        if draft.freq == "WEEKLY":
-            draft.weekdays = [(0, start.weekday())]
-            said = say("It runs on {weekday}.", weekday=say(English.weekdays[start.weekday()]))
-        elif draft.freq == "MONTHLY":
-            draft.month_days = [start.day]
-            said = say("It runs on day {day} of the month.", day=start.day)
-        elif draft.freq == "YEARLY":
-            draft.months, draft.month_days = draft.months or [start.month], [start.day]
-            said = say("It runs on {month} {day}.", month=say(English.months[start.month - 1]), day=start.day)
-        else:
+        said = fill_days(draft, self.start)
+        if not said:
             return
         self.context.choices.assume(said)
         if lacks_days(draft):
             draft.skip = self.context.choices.pick("month-end", NOWHERE, MONTH_ENDS)
-        self.floating = True
+        self.is_floating = True
 
-    def _apply_end(self, end: End) -> None:
-        bounds, context = self.bounds, self.context
-        if bounds.until is not None:
+    def _apply_end(self, plan: Plan) -> None:
+        context, end = self.context, plan.ends[-1]
+        if len(plan.ends) > 1:
+            raise Refused("contradiction", end.span, "keep either the number of times or the end date")
+        if plan.year or plan.within:
             raise Refused("contradiction", end.span)
+        self.until = None
         if end.count is not None and end.before and self.drafts[0].freq not in _STEPS:
             options = (Option(say("{count} times in total", count=end.count), end.count),)
             context.choices.pick("count-or-rate", end.span, options)
-        bounds.count = self._count_times(end.length) if end.length else end.count
-        if bounds.count is not None:
+        self.count = self._count_times(plan, end.length) if end.length else end.count
+        if self.count is not None:
             return
-        base = max(bounds.start, context.today)
-        if end.before and any(days.is_counted for days in self.plan.days):
+        base = max(self.start, context.today)
+        if end.before and any(days.is_counted for days in plan.days):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
         if end.point:
             until = find_last_day(end.point, context, base, through=end.through)
             if end.before:
                 until = find_first_day(end.point, context, base) - ONE_DAY
         elif end.length:
-            until = add_length(bounds.start, end.length) - ONE_DAY
+            until = add_length(self.start, end.length) - ONE_DAY
         else:
             raise Refused("contradiction", end.span)
-        if end.clock is not None:
-            bounds.until_clock = context.resolve_time(end.clock)
-        if until < bounds.start:
-            raise Refused("never" if bounds.has_start else "past", end.span)
+        if until < self.start:
+            raise Refused("never" if self.has_start else "past", end.span)
+        self.until = make_local_time(until, *(context.resolve_time(end.clock) if end.clock else END_OF_DAY))
         context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=until))
-        bounds.until = until
 
-    def _count_times(self, length: Length) -> int | None:
+    def _count_times(self, plan: Plan, length: Length) -> int | None:
         """Return the number of occurrences in a length of time. None if it is not exact, so that a date ends it."""
         draft, (unit, amount) = self.drafts[0], length.amounts[0]
         single = len(self.drafts) == 1 and len(length.amounts) == 1 and len(draft.to_rrules()) == 1
@@ -420,41 +422,41 @@ class Builder:
             ("MONTHLY", Unit.MONTH): len(draft.month_days) == 1,
         }
         count = counts.get((draft.freq, unit), 0)
-        if count and single and draft.interval == 1 and not (draft.months or draft.positions or self.plan.exceptions):
+        if count and single and draft.interval == 1 and not (draft.months or draft.positions or plan.exceptions):
             return amount * count * len(draft.times)
         if length.finest >= Unit.DAY:
             return None
         if not single or draft.freq not in _STEPS:
             raise Refused("inexpressible", length.span)
-        return max(amount * _SECONDS[unit] // (_STEPS[draft.freq] * draft.interval), 1)
+        return max(length.seconds // (_STEPS[draft.freq] * draft.interval), 1)
 
-    def _find_start(self) -> datetime:
+    def _find_start(self, plan: Plan) -> datetime:
         """Return the first local time of the rules: from the start if the phrase sets one, otherwise after now."""
-        context, bounds = self.context, self.bounds
-        start = self.plan.start or Start(None)
-        is_open = bounds.count is None and not bounds.has_start
+        context = self.context
+        start = plan.start or Start(None)
+        is_open = self.count is None and not self.has_start
         if is_open and all(draft.is_fixed for draft in self.drafts):
-            return datetime.fromisoformat(BEGINNING)
-        begin = make_local_time(bounds.start, *(context.resolve_time(start.clock) if start.clock else TimeOfDay(0)))
+            return BEGINNING
+        begin = make_local_time(self.start, *(context.resolve_time(start.clock) if start.clock else TimeOfDay(0)))
         if any(draft.freq in _STEPS for draft in self.drafts):
             if isinstance(start.point, Relative) and start.point.kind == "now":
                 return context.local
-            if bounds.has_start:
+            if self.has_start:
                 return begin
             context.choices.assume("The interval counts from now.")
             step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
             # With a number of times, the first one is one interval from now.
             return context.local if is_open else context.local + timedelta(seconds=step)
-        phase = make_local_time(bounds.start, *min(time for draft in self.drafts for time in draft.times))
-        has_passed = bounds.count is not None and phase <= context.local and not bounds.has_start
-        if self.floating and not has_passed:
+        phase = make_local_time(self.start, *min(time for draft in self.drafts for time in draft.times))
+        has_passed = self.count is not None and phase <= context.local and not self.has_start
+        if self.is_floating and not has_passed:
             return phase
         is_plain = all(draft.freq == "DAILY" and not (draft.weekdays or draft.months) for draft in self.drafts)
-        if is_open and is_plain and all(draft.interval > 1 for draft in self.drafts):
+        if is_open and is_plain:
             return phase
 
         texts = [text for draft in self.drafts for text in replace(draft, interval=1).to_rrules()]
-        if not bounds.has_start:
+        if not self.has_start:
             begin = max(begin, context.local + timedelta(seconds=1))
         free = Schedule(rrule=texts, dtstart=f"{begin:%Y-%m-%d}T00:00:00", timezone="UTC")
         result = free.next_after(begin.replace(tzinfo=UTC) - timedelta(seconds=1))

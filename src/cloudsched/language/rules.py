@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.schedules.words import English
 from cloudsched.language.dates import resolve_date_order
 from cloudsched.language.grammar_days import list_weekdays
 from cloudsched.language.messages import say
@@ -13,6 +14,7 @@ from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import date
 
     from cloudsched.language.groups import Group
     from cloudsched.language.phrase_context import Context, TimeOfDay
@@ -36,6 +38,8 @@ MONTH_ENDS = (
     Option("on the last day of shorter months", "BACKWARD"),
 )
 """The answers to what happens in months without such a day: the values of SKIP."""
+SKIPS = {"skip-back": "BACKWARD", "skip-forward": "FORWARD", "skip-omit": ""}
+"""The values of SKIP that a mark says."""
 _LEAP, _FEBRUARY = 4, 2
 _LONGEST = {_FEBRUARY: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 """The days that the shorter months have at most."""
@@ -157,8 +161,8 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
     if group.only_if and len(group.days) > 1:
         raise Refused("inexpressible", group.only_if.span, "make two schedules: one for each kind of day")
     span = group.days[0].span if group.days else NOWHERE
-    is_told = settled or any(date.is_leap_day for days in group.days for date in days.dates)
-    is_told = is_told or (bool(group.days) and all(days.plural for days in group.days))
+    is_leap_day = any(date.is_leap_day for days in group.days for date in days.dates)
+    is_told = settled or is_leap_day or (group.days and all(days.plural for days in group.days))
     for draft in drafts:
         if months and draft.months and sorted(draft.months) != sorted(months):
             raise Refused("contradiction")
@@ -170,9 +174,6 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
             raise Refused("never", span)
         if any(abs(day) > 31 or not day for day in draft.month_days):
             raise Refused("no-such-date", span)
-        are_fifth = draft.freq == "MONTHLY" and {nth for nth, _ in draft.weekdays} == {-5}
-        if are_fifth and not settled:
-            raise Refused("inexpressible", span, "most months do not have a fifth such weekday")
         if not is_told and lacks_days(draft):
             draft.skip = context.choices.pick("month-end", span, MONTH_ENDS)
     return merge(drafts, "weekdays")
@@ -193,6 +194,25 @@ def merge(drafts: Iterable[Draft], part: str) -> list[Draft]:
     return merged
 
 
+def fill_days(draft: Draft, start: date) -> str:
+    """Fill in the days that a rule takes from its start, and return the sentence about them. Empty if it names days.
+
+    "Every month" uses the day of the month of the start.
+    """
+    if draft.weekdays or draft.month_days or draft.year_days or draft.weeks:
+        return ""
+    if draft.freq == "WEEKLY":
+        draft.weekdays = [(0, start.weekday())]
+        return say("It runs on {weekday}.", weekday=say(English.weekdays[start.weekday()]))
+    if draft.freq == "MONTHLY":
+        draft.month_days = [start.day]
+        return say("It runs on day {day} of the month.", day=start.day)
+    if draft.freq == "YEARLY":
+        draft.months, draft.month_days = draft.months or [start.month], [start.day]
+        return say("It runs on {month} {day}.", month=say(English.months[start.month - 1]), day=start.day)
+    return ""
+
+
 def lacks_days(draft: Draft) -> bool:
     """Return whether some month of a rule does not have one of its days, in a year that the rule names."""
     if draft.freq not in {"MONTHLY", "YEARLY"} or (draft.freq == "YEARLY" and not draft.interval % _LEAP):
@@ -204,11 +224,9 @@ def lacks_days(draft: Draft) -> bool:
 def _build_days(group: Group, months: list[int], context: Context) -> list[Draft]:
     """Return the rules for a group's days. `months` limit them."""
     repeat = group.repeat
-    are_runs = bool(group.days) and all(  # "daily from the 1st to the 5th"
-        days.plural and len(days.picks) > 1 and all(pick.what == DAY and pick.nth for pick in days.picks)
-        for days in group.days
-    )
-    if not repeat or (are_runs and repeat.unit == Unit.DAY and repeat.interval == 1):
+    are_runs = all(days.plural and days.is_counted and days.picks[0].what == DAY for days in group.days)
+    is_daily = repeat and repeat.unit == Unit.DAY and repeat.interval == 1
+    if not repeat or (group.days and are_runs and is_daily):  # "daily from the 1st to the 5th"
         return [draft for days in group.days for draft in _build_from_days(days, context)]
     freq, count = _PERIODS[repeat.unit]
     interval = repeat.interval * count

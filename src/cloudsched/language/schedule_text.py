@@ -16,7 +16,7 @@ from cloudsched.language import messages
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 DEFAULT_TIME = time(9)
 """The time of day of words that name a day and no time, unless a setting says otherwise."""
@@ -77,6 +77,7 @@ def read_schedule(  # noqa: PLR0913 -- each is named
         language = locale or "en"
         return ScheduleText(parsed, None, list_surprises(parsed, language), language)
     return _read_words(
+        (),
         text,
         now=now,
         timezone=timezone,
@@ -88,16 +89,16 @@ def read_schedule(  # noqa: PLR0913 -- each is named
     )
 
 
-def _read_words(text: str, **asked: Any) -> ScheduleText:
+def _read_words(lead: Sequence[tuple[str, int]], text: str, **asked: Any) -> ScheduleText:
     from cloudsched.language.reader import read_after  # noqa: PLC0415 - only words need the grammar
 
     def read(words: str) -> Reading:
-        return read_after(words, **asked)
+        return read_after(lead, words, **asked)
 
     reading = read(text)
-    if reading.schedule is not None:
-        return ScheduleText(reading.schedule, reading.title, reading.assumptions, reading.language)
-    raise _refuse(text, reading, read)
+    if reading.schedule is None:
+        raise _refuse(text, reading, read)
+    return ScheduleText(reading.schedule, reading.title, reading.assumptions, reading.language)
 
 
 def _refuse(text: str, reading: Reading, read_words: Callable[[str], Reading]) -> InvalidSchedule:
@@ -107,18 +108,22 @@ def _refuse(text: str, reading: Reading, read_words: Callable[[str], Reading]) -
     if reading.readings:
         choices = tell("; or ").join(repr(each.description) for each in reading.readings)
         what = tell("{text!r} can mean {choices}", text=shown, choices=choices)
-        readings: tuple[dict[str, object], ...] = tuple(
-            {
-                "schedule": each.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
-                "description": each.description,
-                "label": each.label,
-            }
-            for each in reading.readings
+        return AmbiguousSchedule(
+            "schedule",
+            what,
+            tell("Say what is meant."),
+            tuple(
+                {
+                    "schedule": each.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
+                    "description": each.description,
+                    "label": each.label,
+                }
+                for each in reading.readings
+            ),
         )
-        return AmbiguousSchedule("schedule", what, tell("Say what is meant."), readings)
 
     hint = "; ".join(problem.hint for problem in reading.problems)
-    closest = find_closest(text, reading, read_words)
+    closest = _find_closest(text, reading, read_words)
     if closest is not None:
         phrase, meaning = closest
         hint += tell("; the closest that is understood is {phrase!r}: {meaning}", phrase=phrase, meaning=meaning)
@@ -186,7 +191,7 @@ def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) 
     alone = Schedule(rrule="FREQ=YEARLY", dtstart=local.isoformat(), timezone=timezone)  # of which it is the next
     once = Schedule(at=occurrence, timezone=timezone)
     for lead, current in ((_BY, once), (_MOVE_ONE, alone), ((), once)):
-        read = partial(_read_words, lead=lead, has_title=False) if lead else partial(read_schedule, has_title=True)
+        read = partial(_read_words, lead, has_title=False) if lead else partial(read_schedule, has_title=True)
         try:
             moved = read(text, now=now, timezone=timezone, current=current).schedule
         except AmbiguousSchedule as error:
@@ -210,23 +215,13 @@ _MOST_CUT: Final = 3
 _UNREAD: Final = frozenset({"not-understood", "half-known", "no-update"})
 
 
-def find_closest(text: str, refused: Reading, read: Callable[[str], Reading]) -> tuple[str, str] | None:
+def _find_closest(text: str, refused: Reading, read: Callable[[str], Reading]) -> tuple[str, str] | None:
     """Return a phrase without its unknown words, or with an "in" before it, and its schedule. None if there is none."""
-    later = read(f"in {text}")
-    if later.schedule is not None:
-        return f"in {text}", later.schedule.describe(later.language)
-    reading = refused
+    phrase = f"in {text}"
+    found = read(phrase)
     for _ in range(_MOST_CUT):
-        problem = reading.problems[0]
-        begin, end = problem.span
-        if problem.code not in _UNREAD or begin >= end:
-            return None
-        text = " ".join((text[:begin] + text[end:]).split())
-        if not text:
-            return None
-        reading = read(text)
-        if reading.schedule is not None:
-            return text, reading.schedule.describe(reading.language)
-        if reading.kind != "refusal":
-            return None
-    return None
+        if found.schedule is None and refused.problems[0].code in _UNREAD:
+            begin, end = refused.problems[0].span
+            phrase = text = " ".join((text[:begin] + text[end:]).split())
+            found = refused = read(text)
+    return None if found.schedule is None else (phrase, found.schedule.describe(found.language))

@@ -23,9 +23,8 @@ _WEEK = 7
 
 def names_day(group: Group) -> bool:
     """Return whether a group names a single day, such as "tomorrow" or "24 May", and no weekday or length of time."""
-    if any(each.kind not in {"day", "weekday", "week", "closest", "business"} for each in group.relatives):
-        return False
-    return bool(group.relatives) or (bool(group.days) and all(days.dates for days in group.days))
+    are_days = all(each.kind in {"day", "weekday", "week", "closest", "business"} for each in group.relatives)
+    return are_days and bool(group.relatives or group.days) and all(days.dates for days in group.days)
 
 
 def move_one(current: Schedule, context: Context, old: Group | None, new: Group, *, is_once: bool = False) -> Schedule:
@@ -56,7 +55,7 @@ def _find_next(anchored: Schedule, context: Context, new: Group, *, is_once: boo
     following = anchored.upcoming(context.now, 1)
     if not following:
         raise Refused("never")
-    own = list_on(anchored, context, _find_new_day(new, context, context.today)) if new.has_days else []
+    own = list_on(anchored, context, _find_new_day(new, context, context.today))
     if len(own) != 1 or own == following:
         return following[0]
     if is_once:

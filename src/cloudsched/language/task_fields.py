@@ -151,16 +151,19 @@ def with_schedule(
     what an earlier reading has returned: the same text is no change of the current schedule.
     """
     text, locale = _find_text(fields)[0], require_locale(fields.get("locale"))
-    key = None if text is None else "\n".join((" ".join(text.casefold().split()), *([locale] if locale else [])))
-    if current_text is not None and current_text.partition("\n")[0] == key:  # in the language that was named then
-        key, locale = current_text, current_text.partition("\n")[2] or None
-    is_known = current is not None and not current.is_single_time and key is not None and key == current_text
-    kept = {"timezone": OWNER_ZONE if current.follows_owner else current.timezone} if is_known and current else {}
-    if locale is not None:
-        kept["locale"] = locale
-    read_with = partial(read_schedule_field, {**kept, **fields}, allows_title=not fields.get("title"), **options)
-    read = read_with(current=None if is_known else current)
-    if current is not None and text is not None and not is_known and not _is_whole(text, read, read_with):
+    said = None if text is None else " ".join(text.casefold().split())
+    said_before, _, named = (current_text or "").partition("\n")
+    if locale is None and said == said_before:
+        locale = named or None  # in the language that was named then
+    key = f"{said}\n{locale}" if said and locale else said
+    known = current if current is not None and key is not None and key == current_text else None
+    if known is not None and known.is_single_time:
+        known = None
+    zone = {"timezone": OWNER_ZONE if known.follows_owner else known.timezone} if known else {}
+    kept = {**zone, "locale": locale, **fields}
+    read_with = partial(read_schedule_field, kept, allows_title=not fields.get("title"), **options)
+    read = read_with(current=None if known else current)
+    if current is not None and text is not None and not known and not _is_whole(text, read, read_with):
         key = None
     note(read.assumptions, read.language)
     schedule = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)

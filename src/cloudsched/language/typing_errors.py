@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from operator import ne
 from typing import TYPE_CHECKING
 
 from cloudsched.language.languages import LANGUAGES, find_languages
@@ -21,38 +22,39 @@ _MOST_WORDS = 4
 _MOST_CANDIDATES = 3
 
 
-def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> Iterator[list[Token]]:
-    """Yield the phrase with one unknown word corrected, for each that may be a typo, and then with all of them."""
-    found = {
-        place: words[:_MOST_CANDIDATES]
-        for place, token in enumerate(tokens)
-        if token.kind == WORD
-        and not matches[place]
-        and len(token.text) >= SHORTEST
-        and not find_languages(token.text, language)
-        and (words := find_candidates(token.text, language))
-    }
-    found = dict(list(found.items())[:_MOST_WORDS])
-    changes = [{place: word} for place, words in found.items() for word in words]
-    if len(found) > 1:
-        changes.append({place: words[0] for place, words in found.items()})
+def find_corrections(
+    tokens: Sequence[Token], matches: Sequence[Matches], language: Language
+) -> Iterator[tuple[list[Token], list[tuple[Token, str]]]]:
+    """Yield the phrase with one unknown word corrected, for each that may be a typo, and then with all of them.
+
+    With it, yield the words as typed, each with what it was meant to be.
+    """
+    found = [
+        [(token, word) for word in find_candidates(token.text, language)[:_MOST_CANDIDATES]]
+        for token, here in zip(tokens, matches, strict=True)
+        if token.kind == WORD and not here and not find_languages(token.text, language)
+    ]
+    slips = list(filter(None, found))[:_MOST_WORDS]
+    changes = [[slip] for some in slips for slip in some]
+    if len(slips) > 1:
+        changes.append([some[0] for some in slips])
     for change in changes:
-        yield [each._replace(text=change.get(place, each.text)) for place, each in enumerate(tokens)]
+        meant = dict(change)
+        yield [each._replace(text=meant.get(each, each.text)) for each in tokens], change
 
 
 def find_candidates(word: str, language: Language) -> list[str]:
-    """Return the words of the lexicon one edit away: a letter missing, added or changed, or two neighbours swapped."""
+    """Return the words of the lexicon one edit away: a letter missing, added or changed, or two of them swapped."""
+    if len(word) < SHORTEST:
+        return []
     index = _build_index(language.code)
-    result = {one for part in _drop_letters(word) for one in index.get(part, ()) if is_slip(word, one)}
-    return sorted(result, key=lambda one: (one[0] != word[0], -len(one), one))
-
-
-def is_slip(typed: str, meant: str) -> bool:
-    """Return whether two words differ by one letter, or by two swapped neighbours."""
-    while typed and typed[0] == meant[:1]:
-        typed, meant = typed[1:], meant[1:]
-    is_swapped = typed[:2] == meant[1::-1] and typed[2:] == meant[2:]
-    return typed != meant and (is_swapped or typed[1:] in {meant, meant[1:]} or typed == meant[1:])
+    found = {
+        one
+        for part in _drop_letters(word)
+        for one in index.get(part, ())
+        if len(one) != len(word) or 1 <= sum(map(ne, one, word)) <= 1 + (sorted(one) == sorted(word))
+    }
+    return sorted(found, key=lambda one: (one[0] != word[0], -len(one), one))
 
 
 def is_close(typed: str, meant: str) -> bool:
@@ -62,9 +64,7 @@ def is_close(typed: str, meant: str) -> bool:
 
 def is_misspelt(word: str, language: Language) -> bool:
     """Return whether a word outside the lexicon is probably one of it with a typing error."""
-    if len(word) < SHORTEST or word in language.innocent:
-        return False
-    return any(is_close(word, meant) for meant in find_candidates(word, language))
+    return word not in language.innocent and any(is_close(word, meant) for meant in find_candidates(word, language))
 
 
 @cache

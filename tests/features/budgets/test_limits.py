@@ -92,6 +92,7 @@ def test_a_task_pauses_at_its_limit_and_goes_on_in_the_next_month(sim: Simulatio
     assert held.message in {each.reason for each in held.history}
     assert held.message.rstrip(".") in sim.app.explain(task.id).summary
     assert status(sim, other) is TaskStatus.ACTIVE
+    assert sim.app.upcoming(task.id, 1) == [], "the first of them is a run that was missed"
 
     sim.advance_to(FEBRUARY - SECOND)
     assert count(sim, task) == 3

@@ -124,7 +124,7 @@ def build(answer: Json, visit: Visit) -> Json:
             only_if(most, f"A full bar is {most:,}; what was skipped may be more."),
             only_if(
                 "ran" in answer["parts"],
-                f"Open runs, and those that wait for workers, are not counted. {SKIPPED_TOGETHER}",
+                f"Open runs, and those offered to workers, are not counted. {SKIPPED_TOGETHER}",
             ),
             separator=" ",
         ),
@@ -207,11 +207,15 @@ def build_rows(answer: Json, visit: Visit) -> Json:
     if answer["counted"]:
         count = add_counts(each["due"] for each in answer["counted"]["parts"])
     is_over = parse_instant(asked["until"]) <= parse_instant(visit.soonest)
-    nouns = ("run has not started that was", "runs have not started that were") if is_over else ("run is", "runs are")
+    nouns = ("run is", "runs are")
+    if is_over:
+        nouns = "run has not started that was", "runs have not started that were"
+    elif asked["from"] != visit.soonest and parse_instant(asked["from"]) < visit.now:
+        nouns = "run has not started that was or is", "runs have not started that were or are"
     said = count.write(*nouns)
     since = "after" if asked["from"] == visit.soonest else "from"
     window = f"{since} {visit.moment(asked['from']).text} until {visit.moment(asked['until']).text}"
-    note = only_if(is_over, "Runs that wait for workers are not among them, but on Queues.")
+    note = only_if(is_over, "Runs offered to workers are not among them, but on Queues.")
     if cut := answer.get("completeUntil"):
         note = f"The list has only some of what is due after {visit.moment(cut).text}: too many tasks are due before."
     return {

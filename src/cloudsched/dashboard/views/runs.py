@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
 
 from cloudsched.dashboard.filters import OUTCOMES, RUNS, find_window, name_parameters, read_filters, show_filters
 from cloudsched.dashboard.status import BAD, write_message
@@ -145,22 +144,23 @@ def _fold(answer: Json, visit: Visit) -> Iterator[Json]:
     is_cut = bool(visit.query.get("page") or (answer.get("nextPageToken") and has_only_failures))
     for members in groups.values():
         rows = [_build_run(each, visit) for each in members]
-        equal = _choose_equal(members[0], answer["asked"])
-        if len(rows) == 1 or equal.keys() <= answer["asked"].keys():  # the list of these alone: each can be ticked
+        alike = _choose_alike(members[0], answer["asked"])
+        if len(rows) == 1 or alike.keys() <= answer["asked"].keys():  # their own list: each can be ticked
             yield from ({**each, "members": ()} for each in rows)
             continue
-        retried = {name: text for name, text in {**answer["asked"], **equal}.items() if name in RETRY_FILTERS}
         yield {
             **rows[0],
             "members": rows,
             "count": {"value": len(rows), "atLeast": is_cut},
-            "equal": visit.with_query(**equal, page=None),
-            "retry": urlencode(retried),
+            "alike": visit.with_query(**alike, page=None),
         }
 
 
-def _choose_equal(record: Json, asked: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the filters of failures that are equal to one. The API takes a handler without a label or category."""
+def _choose_alike(record: Json, asked: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the filters of failures whose errors have what one's begins with, which may be more than are equal.
+
+    The API takes a handler without a label or category.
+    """
     error = record.get("error") or {}
     found = {"status": record["status"], "errorType": error.get("type", ""), "handler": record.get("handler", "")}
     found["error"] = f"{error['type']}: {error['message']}"[:_LONGEST] if error else ""

@@ -73,8 +73,8 @@ _MEANINGS: Final = complete_table(
     BatchAction,
     {
         BatchAction.PAUSE: "They stay paused until you resume them, and you can restore exactly these. Tasks "
-        "that a budget holds, or that are paused until a time, stay paused, too. With an end they go on by themselves, "
-        "and what is paused already stays as it is. "
+        "that a budget holds, or that are paused until a time, are counted, and stay paused, too. With an end they go "
+        "on by themselves, and what is paused already stays as it is. "
         "A task whose only run is before that end is refused. " + DELIVERIES_GO_ON,
         BatchAction.RESUME: "They go on with their next run. Those that are restored keep an earlier pause of their "
         "own. Occurrences during a pause by hand are skipped, but not those while a budget or a limit holds "

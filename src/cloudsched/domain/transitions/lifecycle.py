@@ -326,10 +326,10 @@ def end_pause_if_over(task: Task, now: datetime) -> Task:
 def list_to_come(task: Task, now: datetime, count: int) -> list[datetime]:
     """Return the next occurrences, at most `count`, without what the policies leave out by now.
 
-    Those of a pause that ends by itself are those from its end on.
+    Those of a pause that ends by itself are those from its end on. What a limit holds is caught up on then.
     """
     ends = task.paused_until
-    if ends is None:
+    if ends is None or find_sole_hold(task) is not None:
         return list_remaining(task, now, count)
     resumed = end_pause(task, ends).task
     first = occurrence_from(resumed, ends) if resumed.is_active else None

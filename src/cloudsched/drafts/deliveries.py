@@ -26,7 +26,7 @@ QUOTED: Final = r"""(?:"[^"]*"|“[^”]*”|„[^“]*“|(?<!\w)'[^']*'(?!\w))
 def say_channel(channel: DeliveryChannel) -> str:
     """Return words that name a way of delivery in a text."""
     value = USERS_CHANNELS.index(channel) + 1
-    return f"by {ENGLISH.requests['channel'][value].partition('|')[0]}"
+    return f"by {ENGLISH.with_requests.list_words('channel')[value].partition('|')[0]}"
 
 
 def take_delivery(text: str) -> tuple[tuple[DeliveryChannel, ...], str]:

@@ -333,7 +333,6 @@ GERMAN_MESSAGES: Final = {
     "give the time of day before the end, for example: every day at 9:00 until Friday at 17:00": (
         "nenne die Uhrzeit vor dem Ende, zum Beispiel: jeden Tag um 9:00 bis Freitag um 17:00"
     ),
-    "most months do not have a fifth such weekday": "die meisten Monate haben keinen fünften solchen Wochentag",
     "say of what, for example: every month on the last of Monday and Tuesday": (
         "sag, wovon, zum Beispiel: jeden Monat am letzten von Montag und Dienstag"
     ),

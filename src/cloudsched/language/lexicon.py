@@ -279,7 +279,7 @@ class Language:
     """The words of one language.
 
     Attributes:
-        words: For each class, the texts of each value, separated by ``|``.
+        words: For each class its texts, separated by ``|``, or those of each value. Without values, it is 1.
         month_first: True if the month comes first in ``3/4``. None if usage differs.
         ordinal_dot: True if ``24.`` is an ordinal.
         ordinal_endings: The endings that make a number an ordinal, besides those of English: ``15e``.
@@ -297,8 +297,8 @@ class Language:
 
     code: str
     name: str
-    words: Mapping[str, Mapping[int, str]]
-    requests: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    words: Mapping[str, str | Mapping[int, str]]
+    requests: Mapping[str, str | Mapping[int, str]] = field(default_factory=dict)
     month_first: bool | None = None
     ordinal_dot: bool = False
     ordinal_endings: tuple[str, ...] = ()
@@ -316,8 +316,8 @@ class Language:
     def entries(self) -> dict[str, list[tuple[tuple[str, ...], str, int]]]:
         """Return all entries by their first word, longest first."""
         result: dict[str, list[tuple[tuple[str, ...], str, int]]] = {}
-        for kind, values in self.words.items():
-            for value, texts in values.items():
+        for kind in self.words:
+            for value, texts in self.list_words(kind).items():
                 for text in texts.split("|"):
                     plain = text.replace("-", " ").replace(",", " ,")
                     for spelling in _spell(plain):
@@ -334,6 +334,11 @@ class Language:
     def with_requests(self) -> Language:
         """Return the language with the words of requests among the others."""
         return replace(self, words={**self.words, **self.requests})
+
+    def list_words(self, kind: str) -> Mapping[int, str]:
+        """Return the words of a class by their values."""
+        words = self.words.get(kind, {})
+        return {1: words} if isinstance(words, str) else words
 
     def splits(self, word: str) -> bool:
         """Return whether digits may follow a word without a space: a month's name."""

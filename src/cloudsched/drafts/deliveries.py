@@ -77,7 +77,7 @@ def _find(text: str) -> list[tuple[Span, set[int]]]:
         found: list[tuple[Span, set[int]]] = []
         while not c.ended:
             first = c.at
-            values = c.attempt(_parse_channels)
+            values = _parse_channels(c)
             if values is None:
                 c.at = first + 1
                 continue

@@ -409,7 +409,7 @@ class _Covers:
         c = self._parser.cursor
         c.at = begin
         c.take("article")
-        lead = tuple(c.attempt(parse_lead) or ())
+        lead = tuple(parse_lead(c) or ())
         after = c.at
         if c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after]):
             lead = ()

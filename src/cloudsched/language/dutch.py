@@ -36,7 +36,9 @@ DUTCH = Language(
     code="nl",
     name="Dutch",
     words={
-        "number": _NUMBERS | {1: "één|eén|éen|een uur"},
+        "number": _NUMBERS
+        | {1: "één|eén|éen|een uur"}
+        | {ten + unit: _compose(unit, tens) for ten, tens in _TENS.items() for unit in range(1, 10)},
         "tens": _TENS,
         "ordinal": _ORDINALS,
         "ordinal-end": {
@@ -436,10 +438,4 @@ DUTCH = Language(
     clock24=True,
     either_half=True,
     verbs_last=True,
-    glued_numbers={
-        word: ten + unit
-        for ten, tens in _TENS.items()
-        for unit in range(1, 10)
-        for word in _compose(unit, tens).split("|")
-    },
 )

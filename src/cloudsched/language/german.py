@@ -33,7 +33,8 @@ GERMAN = Language(
         "number": number_words(
             "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
             "siebzehn achtzehn neunzehn"
-        ),
+        )
+        | {ten + number: f"{unit}und{word}" for number, unit in _UNITS.items() for ten, word in _TENS.items()},
         "tens": _TENS,
         "ordinal": {number: _inflect(word) for number, word in _ORDINALS.items()},
         "ordinal-end": {
@@ -447,5 +448,4 @@ GERMAN = Language(
         for part in ["früh", "morgen", "vormittag", "mittag", "nachmittag", "abend", "abends", "nacht", "nachts"]
     },
     clock24=True,
-    glued_numbers={f"{unit}und{word}": ten + number for number, unit in _UNITS.items() for ten, word in _TENS.items()},
 )

@@ -24,7 +24,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.messages import Said, say, tell
-from cloudsched.language.reader import MAX_LENGTH, read_after
+from cloudsched.language.reader import MAX_LENGTH, Reader
 from cloudsched.language.result import Problem, Reading
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ class Situation:
         return found
 
     def _read_words(self, text: str, current: Schedule | None, locale: str | None, lead: Lead) -> Reading:
-        read_words = partial(
-            read_after,
+        reader = partial(
+            Reader,
             now=self.now,
             timezone=self.request.timezone,
             locale=locale,
@@ -150,10 +150,10 @@ class Situation:
             default_time=(self.default_time.hour, self.default_time.minute),
             default_calendar=self.default_calendar,
         )
-        found = read_words(lead, text)
+        found = reader(text, lead=lead).read()
         when = self.request.context.get("answer.schedule")
         if found.kind == "question" and isinstance(when, str):
-            return replace(read_words((), when), title=found.title)
+            return replace(reader(when).read(), title=found.title)
         return found
 
     def read_without_time(self) -> Reading:

@@ -446,7 +446,6 @@ class Phrase:
         title: The span of its title.
         price: How unlikely the way is, from 0.
         words: The number of words of the title that are not about time.
-        is_rival: It leaves to the title what a cheaper way reads as a time, and may well be meant.
         is_asked: Words such as "remind me to" introduce the title, so that it is the subject, whatever its words.
         rest: The span of what belongs to the title behind the clauses: "dinner at 8 with Bob".
     """
@@ -456,5 +455,4 @@ class Phrase:
     price: float = 0.0
     words: int = 0
     is_asked: bool = False
-    is_rival: bool = False
     rest: Span | None = None

@@ -14,7 +14,7 @@ from cloudsched.language.changes import find_change, find_open_time, find_order
 from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES, find_language, guess_language, name_language
-from cloudsched.language.lexicon import CLASS, Cursor, Language, Token, classify, tokenise
+from cloudsched.language.lexicon import CLASS, Cursor, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.nodes import Phrase, Place, Span
@@ -108,8 +108,7 @@ def read(  # noqa: PLR0913 -- each is named
         InvalidSchedule: The time zone does not exist.
         ValueError: ``now`` is naive, or the language is not supported.
     """
-    return read_after(
-        (),
+    return Reader(
         text,
         now=now,
         timezone=timezone,
@@ -118,32 +117,7 @@ def read(  # noqa: PLR0913 -- each is named
         default_time=default_time,
         default_calendar=default_calendar,
         has_title=has_title,
-    )
-
-
-def read_after(  # noqa: PLR0913 -- each is named
-    lead: Sequence[tuple[str, int]],
-    text: str,
-    *,
-    now: datetime,
-    timezone: str,
-    locale: str | None = None,
-    current: Schedule | None = None,
-    default_time: tuple[int, int] = (9, 0),
-    default_calendar: str | None = None,
-    has_title: bool = True,
-) -> Reading:
-    """Return the meaning of a phrase as `read` does, after what is said without words, such as ``skip``.
-
-    That is the lead: classes of the lexicon with their values.
-    """
-    if now.tzinfo is None:
-        raise ValueError("now has no time zone; give an aware datetime")
-    require_zone(timezone)
-    context = Context(now, timezone, TimeOfDay(*default_time), calendar=default_calendar)
-    languages = list(LANGUAGES.values()) if locale is None else [find_language(locale)]
-    tokens = [Token(CLASS, kind, -1, 0, (value,)) for kind, value in lead]
-    return _Reader(text, context, current, languages, tokens, allows_title=has_title).read()
+    ).read()
 
 
 _LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "outro"})
@@ -151,17 +125,31 @@ _LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "out
 
 
 @dataclass
-class _Reader:
-    """Reads one phrase. A question interprets it once for each answer."""
+class Reader:
+    """Reads one phrase. A question interprets it once for each answer.
+
+    Attributes:
+        lead: What is said before the phrase without words, such as ``skip``: classes of the lexicon with their values.
+
+    All others are arguments of `read`.
+    """
 
     text: str
-    context: Context
-    current: Schedule | None
-    languages: Sequence[Language]
-    lead: Sequence[Token]
-    allows_title: bool
+    now: datetime
+    timezone: str
+    locale: str | None = None
+    current: Schedule | None = None
+    default_time: tuple[int, int] = (9, 0)
+    default_calendar: str | None = None
+    has_title: bool = True
+    lead: Sequence[tuple[str, int]] = ()
 
     def __post_init__(self) -> None:
+        if self.now.tzinfo is None:
+            raise ValueError("now has no time zone; give an aware datetime")
+        require_zone(self.timezone)
+        self.context = Context(self.now, self.timezone, TimeOfDay(*self.default_time), calendar=self.default_calendar)
+        self.languages = list(LANGUAGES.values()) if self.locale is None else [find_language(self.locale)]
         self.language = self.languages[0]
 
     def read(self) -> Reading:
@@ -189,17 +177,16 @@ class _Reader:
             raise Refused("too-long", (MAX_LENGTH, len(self.text)))
         if not self.text.strip() and not self.lead:
             raise Refused("empty")
-        first, tokens = self.language, tokenise(self.text, self.language)
-        if len(self.languages) > 1:
-            self.language = guess_language(tokens, self.languages)
-        if self.language is first:
+        tokens = tokenise(self.text, self.language)
+        self.language = guess_language(tokens, self.languages)
+        if self.language is self.languages[0]:
             return self._read_tokens(tokens)
         reading = self._read_tokens(tokenise(self.text, self.language))
         note = say("The words were read as {language}.", language=say(self.language.name))
         return replace(reading, assumptions=(note, *reading.assumptions)) if reading.schedule else reading
 
     def _read_tokens(self, typed: list[Token]) -> Reading:
-        tokens = [*self.lead, *typed]
+        tokens = [*(Token(CLASS, kind, -1, 0, (value,)) for kind, value in self.lead), *typed]
         parser = self._parse(tokens)
         if self.current is not None:
             changed = self._read_change(parser, self.current)
@@ -220,7 +207,7 @@ class _Reader:
         return reading
 
     def _parse(self, tokens: Sequence[Token]) -> Parser:
-        return Parser(tokens, self.language, allow_title=self.allows_title)
+        return Parser(tokens, self.language, allow_title=self.has_title)
 
     def _choose(self, phrases: Sequence[Phrase]) -> tuple[Phrase, Reading]:
         """Return the cheapest way to read a phrase that has a schedule, or a question if another is as good."""

@@ -224,8 +224,8 @@ _WAYS: Final = _compile(
         "all:!dated": 0.4,  # the schedule names times of day alone
         # "Monday gym | at 7": the day is no title
         f"all:!dated before:!whole title:{_CALENDAR}": 2.0,
-        "all:!day before:!whole title:event-1|event-2": 9.0,  # "sunset walk": when that is, nobody knows here
-        "all:!timed before:!whole title:event-1": 9.0,
+        "all:!day before:!whole title:half-known": 9.0,  # "sunset walk": when that is, nobody knows here
+        "all:!timed before:!whole title:event": 9.0,
         "all:within all:repeats": 2.0,  # "plan next week every day at 9": what "next week" belongs to is not known
         "before:clause before:!divided rest:within": 2.0,
         "next:part end:part": 0.45,
@@ -291,17 +291,13 @@ def _look_up(classes: frozenset[str], facts: frozenset[str]) -> tuple[Any, ...]:
     """Return the kinds that a word has by itself, and of each table the rows that it may have, without what holds."""
     own = facts.union(classes, [next((name for name, some in _LEVELS.items() if classes <= some), "strong")])
 
-    def is_open(condition: _Condition) -> bool:
-        return condition[0] != "0" or not condition[2].isdisjoint(_LATER)
+    def may_hold(row: tuple[list[_Condition], Any]) -> bool:
+        return all(
+            place != "0" or not kinds.isdisjoint(_LATER) or own.isdisjoint(kinds) is is_absent
+            for place, is_absent, kinds in row[0]
+        )
 
-    def select(rows: _Rows[Any]) -> _Rows[Any]:
-        return [
-            (list(filter(is_open, conditions)), value)
-            for conditions, value in rows
-            if all(is_open(each) or own.isdisjoint(each[2]) is each[1] for each in conditions)
-        ]
-
-    return own, select(_KINDS), select(_WORDS), select(_BEGINNINGS), select(_BEHIND)
+    return own, *(list(filter(may_hold, rows)) for rows in (_KINDS, _WORDS, _BEGINNINGS, _BEHIND))
 
 
 def find_covers(parser: Parser) -> list[Phrase]:
@@ -311,10 +307,6 @@ def find_covers(parser: Parser) -> list[Phrase]:
     for each in covers:
         seen.setdefault((each.title, each.clauses), each)
     return list(seen.values())
-
-
-_Start = tuple[int, tuple[Clause, ...], float, set[str]]
-"""A token at which a title may begin, the clauses before it, their price, and "shown" if words show that it does."""
 
 
 class _Covers:
@@ -353,31 +345,25 @@ class _Covers:
 
     def _classify(self, at: int) -> frozenset[str]:
         """Return the kinds that a word has besides its classes."""
-        token, here = self._tokens[at], self._matches[at]
-        kinds = {token.kind}
-        if token.glued:
-            before = self._tokens[at - 1]
-            is_joined = "-" in {token.text, before.text} or (before.kind, token.kind) == (NUMBER, WORD)
-            kinds |= {"glued", "joined"} if is_joined else {"glued"}
-        if not here and len(token.text) == 1 and category(token.text) not in {"Sc", "So"}:
-            kinds.add("letter")
-        if token.kind == NUMBER:
-            kinds.add("few" if token.value[0] < _FEW else "amount" if token.value[0] in _AMOUNTS else "many")
-        if "half-known" in here:
-            kinds.add(f"event-{here['half-known'].value}")
-        if _WRITTEN_TIME.fullmatch(token.text):
-            kinds.add("written")
-        if token.kind == WORD and not here:
-            word, language = token.text, self._parser.cursor.language
-            facts = {
-                "unknown": True,
-                "inner": language.verbs_last,
-                "foreign": says_how_often(word) or find_languages(word, language),
-                "like-a-day": word.endswith(language.day_endings),
-                "misspelt": is_misspelt(word, language),
-            }
-            kinds.update(name for name, holds in facts.items() if holds)
-        return frozenset(kinds)
+        token, before, here = self._tokens[at], self._tokens[at - 1], self._matches[at]
+        word, language = token.text, self._parser.cursor.language
+        is_number, is_unknown = token.kind == NUMBER, token.kind == WORD and not here
+        facts = {
+            token.kind: True,
+            "glued": token.glued,
+            "joined": token.glued and ("-" in {word, before.text} or (before.kind, token.kind) == (NUMBER, WORD)),
+            "letter": not here and len(word) == 1 and category(word) not in {"Sc", "So"},
+            "few": is_number and token.value[0] < _FEW,
+            "amount": is_number and token.value[0] in _AMOUNTS,
+            "event": "half-known" in here and here["half-known"].value == 1,
+            "written": _WRITTEN_TIME.fullmatch(word),
+            "unknown": is_unknown,
+            "inner": is_unknown and language.verbs_last,
+            "foreign": is_unknown and (says_how_often(word) or find_languages(word, language)),
+            "like-a-day": is_unknown and word.endswith(language.day_endings),
+            "misspelt": is_unknown and is_misspelt(word, language),
+        }
+        return frozenset(name for name, holds in facts.items() if holds)
 
     def _join_compounds(self) -> None:
         """Give words one class that are written together with one outside the lexicon: "7-minute-workout", "5k"."""
@@ -395,17 +381,36 @@ class _Covers:
         return set().union(*self._kinds[begin:end])
 
     def find(self) -> Iterator[Phrase]:
-        """Yield all ways."""
-        for start, clauses, extra, shown in self._list_starts():
-            if start == self._end:
-                if clauses:
-                    yield Phrase(self._noun, clauses, extra, 0, self._is_asked)
-            elif self._parser.allows_title:
-                yield from self._find_titled(start, clauses, extra, shown)
+        """Yield all ways, by each token at which a title may begin, with the clauses before it and their price."""
+        parser, c = self._parser, self._parser.cursor
+        at = self._skip_intro()
+        yield from self._find_titled(at)
+        c.at = at
+        c.skip("intro", "polite", "comma", "colon", "verb-intro")
+        behind = c.at
+        if behind > at:
+            yield from self._find_titled(behind, extra=0.3, is_shown=True)
+        extra = 0.0
+        for begin, end, before, found in self._walk(behind):
+            loose = {"loose", "to"} if self._is_asked else {"loose"}  # "remind me … | to …"
+            cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), end)
+            shorter = parser.parse_between(begin, cut) if cut < end else None
+            if shorter is not None:
+                yield from self._find_behind(cut, (*before, *shorter), extra)
+                extra += _NO_CUT
+            yield from self._find_behind(end, (*before, *found), extra)
 
     def _find_titled(
-        self, begin: int, before: tuple[Clause, ...], extra: float, shown: AbstractSet[str]
+        self, begin: int, before: tuple[Clause, ...] = (), extra: float = 0.0, *, is_shown: bool = False
     ) -> Iterator[Phrase]:
+        """Yield the ways with a title from a token on. It is shown if words say that it begins there."""
+        if begin == self._end:
+            if before:
+                yield Phrase(self._noun, before, extra, 0, self._is_asked)
+            return
+        if not self._parser.allows_title:
+            return
+        shown = {"shown"} if is_shown else set()
         c = self._parser.cursor
         c.at = begin
         c.take("article")
@@ -505,26 +510,6 @@ class _Covers:
                 begin += 1
         return begin
 
-    def _list_starts(self) -> Iterator[_Start]:
-        """Yield each token at which a title may begin, with the clauses before it and their price."""
-        parser, c = self._parser, self._parser.cursor
-        at = self._skip_intro()
-        yield at, (), 0.0, set()
-        c.at = at
-        c.skip("intro", "polite", "comma", "colon", "verb-intro")
-        behind = c.at
-        if behind > at:
-            yield behind, (), 0.3, {"shown"}
-        extra = 0.0
-        for begin, end, before, found in self._walk(behind):
-            loose = {"loose", "to"} if self._is_asked else {"loose"}  # "remind me … | to …"
-            cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), end)
-            shorter = parser.parse_between(begin, cut) if cut < end else None
-            if shorter is not None:
-                yield from self._start_at(cut, (*before, *shorter), extra)
-                extra += _NO_CUT
-            yield from self._start_at(end, (*before, *found), extra)
-
     def _walk(
         self, at: int, *, is_behind: bool = False
     ) -> Iterator[tuple[int, int, tuple[Clause, ...], Sequence[Clause]]]:
@@ -546,11 +531,12 @@ class _Covers:
             yield here, at, clauses, found[0]
             clauses = (*clauses, *found[0])
 
-    def _start_at(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[_Start]:
-        yield min(self._parser.skip_end(at), self._end), clauses, extra, set()
+    def _find_behind(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[Phrase]:
+        """Yield the ways with a title, or the end, behind clauses."""
+        yield from self._find_titled(min(self._parser.skip_end(at), self._end), clauses, extra)
         c = self._parser.cursor
         c.at = at
-        c.skip("comma", "colon", "dash", "polite", "then", "filler", "intro-behind")
+        c.skip("comma", "colon", "dash", "polite", "then", "filler")
         is_asked = c.skip("remind")
         outro = c.take("outro")
         c.skip("comma")
@@ -558,7 +544,9 @@ class _Covers:
             return
         self._is_asked = self._is_asked or is_asked or bool(outro and outro.value)
         is_shown = self._is_asked or not self._kinds[c.at - 1].isdisjoint({"colon", "dash"})
-        yield c.at, clauses, extra + (0.0 if is_shown or outro is None else 0.2), {"shown"} if is_shown else set()
+        yield from self._find_titled(
+            c.at, clauses, extra + (0.0 if is_shown or outro is None else 0.2), is_shown=is_shown
+        )
 
     def _skip_intro(self) -> int:
         c = self._parser.cursor

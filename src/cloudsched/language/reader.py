@@ -201,7 +201,7 @@ class Reader:
         phrases = find_covers(parser)
         phrase, reading = self._choose(phrases) if phrases else (None, None)
         if phrase is None or phrase.title is not None:
-            reading = self._read_slip(parser, phrase) or reading
+            reading = self._read_slip(parser, phrase, reading) or reading
         if reading is None:
             raise self._refuse_unread(parser, "not-understood")
         return reading
@@ -273,9 +273,9 @@ class Reader:
 
         return self._build_reading(build, None)
 
-    def _read_slip(self, parser: Parser, phrase: Phrase | None) -> Reading | None:
+    def _read_slip(self, parser: Parser, phrase: Phrase | None, typed: Reading | None) -> Reading | None:
         """Return a question if correcting a typo in one unknown word turns the phrase into a schedule."""
-        as_typed = self._interpret(phrase).schedule if phrase is not None else None
+        as_typed = typed.schedule if typed is not None else None
         readings: list[Alternative] = []
         sure: list[Reading] = []
         span = (0, len(self.text))
@@ -287,11 +287,11 @@ class Reader:
             reading = self._interpret(phrases[0])
             if reading.schedule is not None and reading.schedule == as_typed:
                 continue  # the letter makes no difference
-            typed, meant = slips[0]
-            span = typed.start, typed.end
+            old, meant = slips[0]
+            span = old.start, old.end
             readings += reading.readings
             if reading.schedule is not None:
-                label = say("{meant}, not {typed}", meant=meant, typed=typed.text)
+                label = say("{meant}, not {typed}", meant=meant, typed=old.text)
                 readings.append(Alternative(reading.schedule, label))
                 if phrase is None and are_close and all(len(old.text) > SHORTEST for old, _ in slips):
                     fixes = [say("{typed!r} is read as {meant!r}.", typed=old.text, meant=word) for old, word in slips]

@@ -10,7 +10,7 @@ from cloudsched.errors import InvalidSchedule, Portable, SearchLimitReached
 from cloudsched.language.messages import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.nodes import Span
@@ -60,9 +60,9 @@ class Refused(Portable, Exception):
 
     def __init__(self, code: str, span: Span | None = None, hint: str | None = None) -> None:
         super().__init__(code)
-        self.code: str = code
-        self.span: Span | None = span
-        self.hint: str = hint or HINTS[code]
+        self.code = code
+        self.span = span
+        self.hint = hint or HINTS[code]
 
 
 T = TypeVar("T")
@@ -93,9 +93,9 @@ class Unclear(Portable, Exception):
 
     def __init__(self, code: str, span: Span, options: Sequence[Option[Any]]) -> None:
         super().__init__(code)
-        self.code: str = code
-        self.span: Span = span
-        self.options: Sequence[Option[Any]] = options
+        self.code = code
+        self.span = span
+        self.options = options
 
 
 class Choices:
@@ -107,8 +107,8 @@ class Choices:
         is_timed: True if the phrase names a time of day, or a frequency within one day.
     """
 
-    def __init__(self, taken: dict[tuple[str, Span], int] | None = None) -> None:
-        self.taken: dict[tuple[str, Span], int] = taken or {}
+    def __init__(self, taken: Mapping[tuple[str, Span], int] | None = None) -> None:
+        self.taken = taken or {}
         self.notes: list[str] = []
         self.is_timed = True
 

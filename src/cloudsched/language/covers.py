@@ -23,7 +23,7 @@ from unicodedata import category
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import HARMLESS, NUMBER, PLAIN, WORD
-from cloudsched.language.nodes import Clause, Months, Phrase, Repeat, Span, Start, Unit
+from cloudsched.language.nodes import Clause, Phrase, Repeat, Span, Unit
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
@@ -40,10 +40,8 @@ _SHOWN: Final = 0.35
 """The most that a word of time costs in a title that words such as "remind me to" introduce."""
 _DIVIDED: Final = 0.35
 """What it costs more if the clauses stand within the title: "dinner at 8 with Bob"."""
-_NO_LEAD: Final = 0.5
-"""What it costs more if a frequency that begins a title says nothing of when: "weekly report"."""
 _DAY_ALONE: Final = 0.05
-"""The same if the clauses name a day."""
+"""What it costs more if a frequency that begins a title says nothing of when, or a day at its end: "weekly report"."""
 _NO_CUT: Final = 0.3
 """What it costs more if the last words of a clause are not left to the title: "at 10:00 | morning pages"."""
 
@@ -122,7 +120,6 @@ _KINDS: Final = _compile(
         "few -1:clock|oclock|hours-said 1:hours-said 2:plain": "loose",
         "amount -1:!at|rim 1:plain": "loose",
         "comma|dash|colon|stop|by": "sign",
-        "and|or|until|before|after|past|than|from": "left-open",
         "!unknown|and|or|then": "inner",
         "condition|occasion|hedge|only": "open",
         "each 1:weak": "recurs",
@@ -197,7 +194,6 @@ _BEHIND: Final = _compile(
         "last:clause -1:amount": 0.25,  # "1000 | euros"
         "last:end -1:month -2:to": 0.3,  # "starting May 1st to march | for science"
         "last:part last:each -1:part-adverb": 0.25,  # "nightly | backup"
-        "before:day last:part -1:part -2:weekday|weekdays": 2.0,  # "on Friday at 8pm Sunday Night | Football"
         "last:part last:!each -2:rim": 1.0,  # "morning pages at 9"
         "last:times zone": 2.0,  # "9:00 Narnia time"
     }
@@ -234,7 +230,7 @@ _WAYS: Final = _compile(
         "before:days before:!divided rest:days next:!mark": 2.0,  # "weekday | alarm | every day"
         "before:days before:!divided rest:days end:change": 2.0,
         "next:times end:amount last:plain": 0.4,  # "flight LH | 1830"
-        "end:of next:start next:months": 1.5,  # "birthday of | Jan"
+        "end:of next:start": 1.5,  # "birthday of | Jan"
         "last:edge": 2.0,
         "last:weekday|article end:number|tens|ordinal|article": 2.0,  # "on Friday | the 15th"
         "before:clause before:!shown last:weekday": 0.2,
@@ -302,11 +298,7 @@ def _look_up(classes: frozenset[str], facts: frozenset[str]) -> tuple[Any, ...]:
 
 def find_covers(parser: Parser) -> list[Phrase]:
     """Return the ways to read a phrase, the cheapest first."""
-    covers = sorted(_Covers(parser).find(), key=lambda each: each.price)
-    seen: dict[object, Phrase] = {}
-    for each in covers:
-        seen.setdefault((each.title, each.clauses), each)
-    return list(seen.values())
+    return sorted(_Covers(parser).find(), key=lambda each: each.price)
 
 
 class _Covers:
@@ -322,7 +314,7 @@ class _Covers:
         self._around = [dict(zip(_PLACES, padded[at:], strict=False)) for at in range(self._end)]
         for at in reversed(range(self._end)):
             behind = max(self._matches[at].values(), default=(at,))[0]
-            if "subject" in self._kinds[min(behind, self._end)]:
+            if "subject" in self._kinds[behind]:
                 self._kinds[at].add("leads")
             self._kinds[at].update(_find(self._words[at][1], self._around[at]))
         self._prices = [next(_find(word[2], around)) for word, around in zip(self._words, self._around, strict=True)]
@@ -331,7 +323,7 @@ class _Covers:
                 parser.block(at, "half-known")
             elif price == _NEVER:
                 parser.block(at)
-            if price > _VERB and "on" not in self._kinds[at]:
+            if price > _VERB:
                 self._kinds[at].add("open")
         self._rest: dict[int, tuple[Clause, ...] | None] = {}
 
@@ -368,8 +360,6 @@ class _Covers:
     def _join_compounds(self) -> None:
         """Give words one class that are written together with one outside the lexicon: "7-minute-workout", "5k"."""
         starts = [at for at, word in enumerate(self._words) if "joined" not in word[0]]
-        if len(starts) == self._end:
-            return
         for first, end in pairwise([*starts, self._end]):
             some = [word[0] for word in self._words[first:end]]
             said = frozenset().union(*some)
@@ -387,11 +377,8 @@ class _Covers:
         yield from self._find_titled(at)
         c.at = at
         c.skip("intro", "polite", "comma", "colon", "verb-intro")
-        behind = c.at
-        if behind > at:
-            yield from self._find_titled(behind, extra=0.3, is_shown=True)
         extra = 0.0
-        for begin, end, before, found in self._walk(behind):
+        for begin, end, before, found in self._walk(c.at):
             loose = {"loose", "to"} if self._is_asked else {"loose"}  # "remind me … | to …"
             cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), end)
             shorter = parser.parse_between(begin, cut) if cut < end else None
@@ -406,7 +393,7 @@ class _Covers:
         """Yield the ways with a title from a token on. It is shown if words say that it begins there."""
         if begin == self._end:
             if before:
-                yield Phrase(self._noun, before, extra, 0, self._is_asked)
+                yield Phrase(self._noun, before, extra)
             return
         if not self._parser.allows_title:
             return
@@ -416,7 +403,7 @@ class _Covers:
         c.take("article")
         lead = tuple(parse_lead(c) or ())
         after = c.at
-        if c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after]):
+        if c.ended:
             lead = ()
         spared = sum(self._prices[begin:after]) if lead else 0.0
         if not (lead or shown or self._kinds[begin] & _BLOCKING) and self._prices[begin] > MOST:
@@ -439,10 +426,10 @@ class _Covers:
                     yield from self._find_divided(begin, end, before, price)
                 continue
             whole = price
-            every = _describe_all((*before, *rest)) if lead and end > after else None
-            if every is not None and ("settled" not in every or "mark" in _describe_all(lead)):
+            every = _describe_all((*before, *rest)) if lead else None
+            if every is not None and "settled" not in every:
                 yield from self._make(begin, end, (*lead, *before, *rest), price - spared, said, rest)
-                whole += _DAY_ALONE - spared if "day" in every else _NO_LEAD
+                whole += _DAY_ALONE - spared
             for way in self._make(begin, end, (*before, *rest), whole, said, rest):
                 yield way
                 if {"shown", "clause"} <= said and "day" not in said and "single-day" in _describe_all(rest):
@@ -461,7 +448,7 @@ class _Covers:
     ) -> Iterator[Phrase]:
         """Yield the way with this title if it is not too dear."""
         inner = self._trim(begin, end)
-        if not inner or not clauses or price > MOST:
+        if not inner or not clauses:
             return
         words = sum(not each.isdisjoint({"plain", "compound"}) for each in self._kinds[begin:end])
         title = self._unite(begin, end) | ({"single"} if words == 1 else set())
@@ -488,7 +475,7 @@ class _Covers:
             if "mark" in _describe(found[-1]):
                 continue
             for stop in range(at + 1, self._find_stop(at) + 1):
-                is_ended = "plain" in self._unite(at, stop) and "left-open" not in self._kinds[stop - 1]
+                is_ended = "plain" in self._unite(at, stop)
                 if not is_ended or (stop < self._end and "inner" not in self._kinds[at]):
                     continue
                 last = self._read_rest(stop)
@@ -505,7 +492,7 @@ class _Covers:
 
     def _find_stop(self, begin: int) -> int:
         """Return the token behind the words that may be the rest of a title: none is about time, or a condition."""
-        if self._kinds[begin].isdisjoint({"on", "glued", "zone"}):
+        if self._kinds[begin].isdisjoint({"glued", "zone"}):
             while self._kinds[begin].isdisjoint({"open", "rim"}):
                 begin += 1
         return begin
@@ -522,7 +509,7 @@ class _Covers:
             if parser.parse_clause(here) is None:
                 here, joined = at, None
             found = parser.parse_clause(here)
-            if found is None or self._matches[here].get("vague", (0,))[0] > found[1]:
+            if found is None or "vague" in self._matches[here]:
                 return
             if joined is not None:
                 clauses = (*clauses, joined)
@@ -536,17 +523,14 @@ class _Covers:
         yield from self._find_titled(min(self._parser.skip_end(at), self._end), clauses, extra)
         c = self._parser.cursor
         c.at = at
-        c.skip("comma", "colon", "dash", "polite", "then", "filler")
-        is_asked = c.skip("remind")
+        c.skip("comma", "colon", "dash")
         outro = c.take("outro")
-        c.skip("comma")
         if c.at == at or c.at >= self._end or "compound" in self._kinds[at]:
             return
-        self._is_asked = self._is_asked or is_asked or bool(outro and outro.value)
+        self._is_asked = self._is_asked or bool(outro and outro.value)
         is_shown = self._is_asked or not self._kinds[c.at - 1].isdisjoint({"colon", "dash"})
-        yield from self._find_titled(
-            c.at, clauses, extra + (0.0 if is_shown or outro is None else 0.2), is_shown=is_shown
-        )
+        price = extra if is_shown or outro is None else extra + 0.2
+        yield from self._find_titled(c.at, clauses, price, is_shown=is_shown)
 
     def _skip_intro(self) -> int:
         c = self._parser.cursor
@@ -574,11 +558,7 @@ class _Covers:
 
     def _price_beginning(self, begin: int, before: Sequence[Clause]) -> float:
         last = _describe_all(before[-1:])
-        said = {
-            **self._around[begin],
-            "last": last,
-            "before": _describe_all(before[:-2]),
-        }
+        said = {**self._around[begin], "last": last}
         price: float = sum(_find(self._words[begin][3], said))
         if price >= _NEVER:
             self._parser.block(begin, hint=HINTS["half-known"])
@@ -591,9 +571,7 @@ class _Covers:
 def _describe(clause: Clause) -> set[str]:
     """Return the class of a clause, what it has, and what it says."""
     names = [name for name in clause.__slots__ if getattr(clause, name)]
-    if isinstance(clause, Start) and isinstance(clause.point, Months):
-        names.append("months")
-    elif isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
+    if isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
         names.append("length")
     return _say_kinds("clause", type(clause).__name__.lower(), *names)
 

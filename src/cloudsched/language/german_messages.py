@@ -180,7 +180,6 @@ GERMAN_MESSAGES: Final = {
     "which time counts on those days?": "welche Zeit gilt an diesen Tagen?",
     "those days only at their own time": "an diesen Tagen nur zu ihrer eigenen Zeit",
     "both times on those days": "an diesen Tagen zu beiden Zeiten",
-    "should both run at the same time?": "sollen beide zur selben Zeit laufen?",
     # errors
     "{text!r} can mean {choices}": "{text!r} kann bedeuten: {choices}",
     "; or ": "; oder ",

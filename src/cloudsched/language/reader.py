@@ -73,7 +73,6 @@ QUESTIONS = {
     "past": "has that happened already, or is it still to be done?",
     "title": "which of these words say when, and which say what?",
     "special-days": "which time counts on those days?",
-    "shared-time": "should both run at the same time?",
 }
 
 

@@ -43,7 +43,7 @@ from cloudsched.language.rows import Rule
 _SURE_DAYS = 28
 """The number of days that every month has."""
 
-_BUSINESS = "[each] [on|for] [article] [edge=@ordinal] business [&on-or included=@at] side=on-or|before|after"
+_BUSINESS = "[each] [on|for] [article] [edge=@ordinal] business [ &included=on-or ] side=on-or|before|after"
 
 parse_named_calendars = Rule(
     "named_calendars",  # by their ids, in quotes: moved to before days of "closed"
@@ -112,7 +112,7 @@ parse_days_on = Rule(
     "days_on",
     ("[only] &[the number|tens] days=@days", lambda days: replace(days, on=True, span=NOWHERE)),
     (
-        "[only] [on=@on_days] [only] days=@days|@days_of_weeks",
+        "[only] [on=@on_days] [only] days=@days",
         lambda on, days: replace(days, on=True, span=NOWHERE) if on else days,
     ),
 )

@@ -7,18 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_days import SETS, parse_dates, parse_days
-from cloudsched.language.grammar_numbers import (
-    MONTHS,
-    WEEKDAYS,
-    List,
-    list_around,
-)
+from cloudsched.language.grammar_numbers import MONTHS, WEEKDAYS, list_around
 from cloudsched.language.lexicon import CLOCK, NUMBER
 from cloudsched.language.nodes import (
     DAY,
     FOLLOWING,
-    NOWHERE,
     REGULARLY,
     REPEATS,
     Added,
@@ -50,24 +43,23 @@ from cloudsched.language.result import Refused
 from cloudsched.language.rows import RULES, Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.language.lexicon import Cursor
 
 
-def _repeat_length(length: Length) -> Repeat | Refused | None:
-    if length.finest > Unit.HOUR:
+def _repeat_length(length: Length) -> Repeat | None:
+    units = [unit for unit, _ in length.amounts]
+    if max(units) > Unit.HOUR or not length.seconds:
         return None
-    if any(unit > Unit.HOUR for unit, _ in length.amounts):
-        return Refused("inexpressible", length.span)
-    if not length.seconds:
-        return None
-    if len(length.amounts) == 1:
-        return Repeat(length.amounts[0][1], length.amounts[0][0])
+    if len(units) == 1:
+        return Repeat(length.amounts[0][1], units[0])
     minutes, seconds = divmod(length.seconds, 60)
     return Repeat(length.seconds, Unit.SECOND) if seconds else Repeat(minutes, Unit.MINUTE)
 
 
 def _repeat_days(interval: int, days: Days) -> list[Clause] | None:
-    if any(pick.nth for pick in days.picks):
+    if days.is_counted:
         return None
     on = replace(days, dates=(), marked=True, on=True, loose=False, plural=False)
     return [Repeat(interval, Unit.WEEK), on]
@@ -77,19 +69,20 @@ Rule("every", "[on|for] [repeat] each")
 Rule(
     "few",  # the interval, as a number
     ("@every count=@number", lambda count: count or Refused("no-interval")),
-    ("[on|for] [repeat] each:1|each:3 other", lambda: 2),
-    ("[on|for] [repeat] each:3 !unit:0|unit:1|unit:2", lambda: 2),  # "om de dag" is every other day
+    (
+        "[on|for] [repeat] each:1|each:3 other",
+        "[on|for] [repeat] each:3 !unit:0..2",  # "om de dag" is every other day
+        lambda: 2,
+    ),
 )
-Rule("nth", ("@every nth=@ordinal", lambda nth: nth if nth > 1 else None))
-Rule("days_named", ("weekday=weekday", lambda weekday: (weekday,)), ("dayset=dayset", lambda dayset: SETS[dayset]))
-Rule("is_business", "&business")
+_NO_LIST = " ![![in hour-number|month] of] ![and|comma !start ordinal|ordinal-end|article]"
+Rule("nth", "@every nth=@ordinal:2..")
 parse_each = Rule(
     "each",  # an interval, days, a part of the day, or months with days in them
-    ("@every &@is_exclaimed", lambda: Refused("completion")),
-    ("@every edge=@edge_noun", lambda edge: replace(edge, marked=True, span=NOWHERE)),
-    ("@every interval=fraction unit:2", partial(Repeat, unit=Unit.MINUTE)),
-    ("@every interval=minute-unit", partial(Repeat, unit=Unit.MINUTE)),
-    ("@every unit=unit:1|unit:2 half=and-half", lambda unit, half: Repeat(60 + half, Unit(unit - 1))),
+    ("@every &/!/", lambda: Refused("completion")),
+    ("@every edge=@edge_noun", lambda edge: replace(edge, marked=True)),
+    ("@every interval=fraction unit:2", "@every interval=minute-unit", partial(Repeat, unit=Unit.MINUTE)),
+    ("@every unit=unit:1..2 half=and-half", lambda unit, half: Repeat(60 + half, Unit(unit - 1))),
     ("@every length=@length", _repeat_length),
     ("@few|@nth|@every too-short", lambda: Refused("too-short")),
     ("interval=@few unit=@unit", Repeat),
@@ -99,26 +92,18 @@ parse_each = Rule(
     ("interval=@nth ![unit:3 of|in] unit=@unit", Repeat),
     ("@every months=@months !number|ordinal|tens", lambda months: [Repeat(1, Unit.YEAR), Months(months)]),
     ("@every part=part|parts", partial(Part, each=True)),
-    (
-        "@every [business=@is_business] days=@days_named part=part|parts",
-        lambda business, days, part: [
-            Days(tuple(Pick(0, day) for day in days), marked=True, business=bool(business)),
-            Part(part),
-        ],
-    ),
+    ("@every &weekday|dayset days=@each_days part=part|parts", lambda days, part: [days, Part(part)]),
     (
         "@every date=@weekday_date",  # Friday the 13th
         lambda date: [Days((Pick(date.day, DAY),), marked=True, on=True), OnlyIf((date.weekday,))],
     ),
     ("@every holiday", lambda: Refused("holidays")),
-    "@every &dayset:0|dayset:1|dayset:2|daysets days=@each_days",
-    ("@every !unit:0 unit=@unit", partial(Repeat, 1)),
-    ("@every !ordinal unit=@unit !dayset|daysets|weekday", partial(Repeat, 1)),
-    (  # "every second" alone is a unit, with days behind it an ordinal
-        (
-            "@every &ordinal !ordinal-end unit=@unit !@unit !weekday|weekdays|dayset|daysets|month|to-last "
-            "![![in hour-number|month] of] ![and|comma !start ordinal|ordinal-end|article]"
-        ),
+    "@every &dayset:0..2|daysets days=@each_days",
+    (
+        "@every !unit:0 unit=@unit",
+        "@every !ordinal unit=@unit !dayset|daysets|weekday",
+        # "every second" alone is a unit, with days behind it an ordinal
+        "@every &ordinal !ordinal-end unit=@unit !@unit !month|to-last|dayset|daysets|weekday|weekdays" + _NO_LIST,
         partial(Repeat, 1),
     ),
     "@every days=@each_days",
@@ -133,18 +118,18 @@ Rule("rate", "rate=twice", "rate=@number times")
 parse_adverb = Rule(
     "adverb",  # daily, biweekly, once a week, 3 times a day
     ("[repeat] adverb:9", partial(_repeat, Unit.MONTH, 6)),
-    ("[repeat] unit=adverb", _repeat),
+    (
+        "[repeat] unit=adverb",
+        "[repeat] rate=@rate unit=adverb",
+        "[repeat] rate=@rate per [interval=@number] unit=unit",
+        _repeat,
+    ),
     ("[repeat] interval=minute-adverb", partial(_repeat, Unit.MINUTE)),
     ("[repeat] unit=bi", partial(_repeat, interval=2, loose="bi")),
     ("[repeat] unit=tri", partial(_repeat, interval=3, loose="bi")),
-    ("[repeat] rate=@rate unit=adverb", _repeat),
-    ("[repeat] rate=@rate per [interval=@number] unit=unit", _repeat),
 )
-parse_lead = Rule(
-    "lead",  # the frequency at the head of a phrase, before the title: nightly, weekly, recurring
-    ("recurring", lambda: [Mark(REGULARLY)]),
-    ("part=part-adverb", lambda part: [Part(part, each=True)]),
-    ("&adverb|bi|tri adverb=@adverb", lambda adverb: [adverb]),
+parse_lead = Rule(  # the frequency at the head of a phrase, before the title: nightly, weekly, recurring
+    "lead", "&recurring found+=@mark", "&part-adverb found+=@part", "&adverb|bi|tri found+=@adverb"
 )
 
 
@@ -155,8 +140,8 @@ _THROUGH = 2
 def _make_day_range(first: int | None, last: int, period: Period) -> Days | None:
     is_repeated = period.each or (first is not None and not period.months)
     is_in_months = (period.months or period.unit == Unit.MONTH) and period.ahead is None
-    first = 1 if first is None else first
-    if not (is_repeated and is_in_months and 1 <= first < last <= 31):
+    first = first or 1
+    if not (is_repeated and is_in_months and first < last):
         return None
     picks = tuple(Pick(day, DAY) for day in range(first, last + 1))
     return Days(picks, period, marked=True, on=True, plural=True)
@@ -182,8 +167,8 @@ def _make_end(joint: int, point: Point, inclusive: int | None, clock: Clock | No
     return End(point, clock=clock, before=joint < 0, through=bool(inclusive) or joint == _THROUGH)
 
 
-Rule("day_of_range", "[on|for] [article] nth=@ordinal")
-Rule("single_nth", ("[on|for] [article] nth=@ordinal", lambda nth: Days((Pick(nth, DAY),))))
+Rule("day_of_range", "[on|for] [article] nth=@ordinal:1..31")
+Rule("single_nth", ("nth=@day_of_range", lambda nth: Days((Pick(nth, DAY),))))
 Rule(
     "day_range",  # from the 1st to the 5th of every month, until the 15th of each month: days that repeat
     (
@@ -194,8 +179,11 @@ Rule(
 Rule("any_clock", "at clock=@bare_clock", "clock=@clock")
 Rule(
     "begin",
-    ("start [on|in|at] point=@point [&at|clock clock=@any_clock]", Start),
-    ("start [on|in] clock=@any_clock [&relday|on|next point=@point]", Start),
+    (
+        "start [on|in|at] point=@point [&at|clock clock=@any_clock]",
+        "start [on|in] clock=@any_clock [&relday|on|next point=@point]",
+        Start,
+    ),
 )
 Rule("range_end", ("joint=until|to|dash point=@point [inclusive=inclusive]", _make_end))
 parse_start = Rule(
@@ -213,10 +201,13 @@ parse_start = Rule(
     "days=@day_range",
     (
         "from|between|start first=@single_nth to|until|and|dash !@dates last=@single_nth !of|month|weekday|dayset|unit",
-        lambda first, last: [Start(first), End(last)] if 1 <= first.picks[0].nth < last.picks[0].nth else None,
+        lambda first, last: [Start(first), End(last)] if first.picks[0].nth < last.picks[0].nth else None,
     ),
-    ("from|between|start first=@day_of_range to|until|and|dash dates=@dates", _make_date_range),
-    ("from|between|start !@day_of_range [on|for] [article] dates=@dates", _make_date_range),
+    (
+        "from|between|start first=@day_of_range to|until|and|dash dates=@dates",
+        "from|between|start !@day_of_range [on|for] [article] dates=@dates",
+        _make_date_range,
+    ),
     (
         "begin=@begin &to|dash end=@range_end",
         lambda begin, end: (
@@ -229,50 +220,47 @@ parse_start = Rule(
 parse_end = Rule(
     "end",  # until June 30, before Christmas, for 3 weeks, 10 times
     "&until days=@day_range",
-    ("joint=until [on] point=@day_point [inclusive=inclusive] [clock=@any_clock]", _make_end),
-    ("joint=until|before [on] point=@point [inclusive=inclusive]", _make_end),
     (
-        "[in-total] [for] [up] count=twice !adverb ![per unit|number|tens]",
-        lambda count: End(count=count, before=True) if count > 1 else None,
+        "joint=until [on] point=@day_point [inclusive=inclusive] [clock=@any_clock]",
+        "joint=until|before [on] point=@point [inclusive=inclusive]",
+        _make_end,
+    ),
+    (
+        "[in-total] [for] [up] count=twice:2.. !adverb ![per unit|number|tens]",
+        lambda count: End(count=count, before=True),
     ),
     (
         "[in-total] [for] [up] count=@number [more] times !adverb ![per unit|number|tens] [in-total]",
         lambda count: End(count=count) if count else Refused("never"),
     ),
-    ("for [the-next] length=@length", End),
-    ("for length=@next_unit", End),
-    ("length=@length for-after", End),
+    ("for [the-next] length=@length", "for length=@next_unit", "length=@length for-after", End),
 )
 Rule("next_unit", ("the-next unit=@unit", lambda unit: Length(((unit, 1),))))
-
-
 parse_rest = Rule(
     "rest",  # on all other days: those of the week that the rest of the phrase does not name
     ("rest", partial(Days, marked=True, on=True, others=True)),
 )
 
 
-def _make_series(
-    length: Length, said: int | None, before: int | None, behind: int | None, weekday: int | None = None
-) -> list[Clause] | None:
-    if not (said or before or behind):
-        return None
-    end = End(length=length)
-    return [end] if weekday is None else [Days((Pick(0, weekday),), marked=True, on=True, plural=True), end]
+def _make_series(count: int, weekday: int | None = None) -> list[Clause]:
+    if weekday is None:
+        return [End(length=Length(((Unit.DAY, count),)))]
+    days = Days((Pick(0, weekday),), marked=True, on=True, plural=True)
+    return [days, End(length=Length(((Unit.WEEK, count),)))]
 
 
-Rule("weeks_said", ("count=@number", lambda count: Length(((Unit.WEEK, count),)) if count else None))
-Rule("days_said", ("count=@number", lambda count: Length(((Unit.DAY, count),)) if count else None))
+_COUNTED = " weekday=weekdays|counted-weekday "
 parse_counted_days = Rule(
     "counted_days",  # the next 5 Fridays, 6 Mondays in a row, on 3 consecutive days
     (
-        (
-            "[on|for] [said=the-next] length=@weeks_said [before=consecutive] "
-            "weekday=weekdays|counted-weekday [behind=consecutive]"
-        ),
+        "[on|for] the-next count=@number:1.. [consecutive]" + _COUNTED + "[consecutive]",
+        "[on|for] count=@number:1.. consecutive" + _COUNTED,
+        "[on|for] count=@number:1.." + _COUNTED + "consecutive",
+        "[on|for] the-next count=@number:1.. [consecutive] unit:3 [consecutive]",
+        "[on|for] count=@number:1.. consecutive unit:3",
+        "[on|for] count=@number:1.. unit:3 consecutive",
         _make_series,
     ),
-    ("[on|for] [said=the-next] length=@days_said [before=consecutive] unit:3 [behind=consecutive]", _make_series),
 )
 
 
@@ -290,11 +278,9 @@ def _take_country(c: Cursor) -> str | None:
     return None
 
 
-def _leave_out(found: list[list[Point] | tuple[str, ...]]) -> list[Clause]:
-    """Return the clauses of days, which are lists, and of names of calendars, which are tuples."""
-    names = tuple(name for each in found if isinstance(each, tuple) for name in each)
-    points = tuple(point for each in found if isinstance(each, list) for point in each)
-    return [Except(points), *([NamedCalendars(names)] if names else [])]
+def _leave_out(found: tuple[Sequence[Point | NamedCalendars], ...]) -> list[Clause]:
+    points = [each for some in found for each in some if not isinstance(each, NamedCalendars)]
+    return [Except(tuple(points)), *(each for some in found for each in some if isinstance(each, NamedCalendars))]
 
 
 def _leave_out_day(point: Date | Relative) -> list[Point] | None:
@@ -314,16 +300,18 @@ Rule(
 )
 Rule("dated", ("date=@point", lambda date: date if isinstance(date, Date) and date.year is not None else None))
 Rule("occurrence", ("date=@dated at clock=@clock", lambda date, clock: replace(date, clock=clock)))
+Rule("ids", "&quote ids+=/.*/ {{and|comma} &quote ids+=/.*/}")
+Rule("countries", "names+=@country {and|or|comma {and|or|comma} [in] [article] names+=@country}")
 Rule(
     "left_out",
-    ("point=@day_range|@stretch", lambda point: [point]),
-    "[on|for|in|start] days-of ids=@ids",
+    "points+=@day_range|@stretch",
+    ("[on|for|in|start] days-of ids=@ids", lambda ids: [NamedCalendars(ids)]),
     (
         (
             "[on|for|in|start] [article] [named=@countries] [dash] holiday:1 "
-            "[in|of [article] behind=@countries !zone-time] [&@is_genitive whose=@countries]"
+            "[in|of [article] behind=@countries !zone-time] [&/.*s/ whose=@countries]"
         ),
-        lambda named, behind, whose: named or behind or whose or ("",),
+        lambda named, behind, whose: [NamedCalendars(named or behind or whose or ("",))],
     ),
     "[on|for|in|start] points=@points",
 )
@@ -331,11 +319,13 @@ Rule(
     "points",
     ("[article] @ordinal that-one", lambda: Refused("inexpressible")),
     ("[article] months=@months !number|ordinal|tens|day-number", lambda months: [Months(months)]),
-    ("date=@occurrence", lambda date: [date]),
+    "dates+=@occurrence",
     ("point=@single_day", _leave_out_day),
     ("days=@repeated_days|@days", lambda days: [*days.dates] or [days]),
 )
 Rule("repeated_days", "each days=@each_days")
+_JOINT = " comma|and|or {comma|and|or} "
+Rule("exceptions", "found+=@left_out {" + _JOINT + "[except] found+=@left_out}")
 parse_except = Rule(
     "except",  # except Fridays, but not in July and August, except on 6 March and Christmas
     (
@@ -345,18 +335,15 @@ parse_except = Rule(
         ),
         partial(Refused, "holidays", None, "give its date, for example: except 2026-11-26"),
     ),
-    (
-        "[comma|open] [comma|open] except found=@exceptions [close]",
-        _leave_out,
-    ),
+    ("[comma|open] [comma|open] except found=@exceptions [close]", _leave_out),
 )
 parse_added = Rule(
     "added",  # extra on 2027-03-01 at 09:00 and 2027-04-01 at 10:00: single dates, with their year and time
-    ("added dates=@occurrences", Added),
+    ("added dates+=@occurrence {{comma|and} [added] dates+=@occurrence}", Added),
 )
 parse_only_if = Rule(
     "only_if",  # if it is a Monday or a Friday
-    ("if-day [article] days=@any_weekdays [if-day-end]", lambda days: OnlyIf(tuple(dict.fromkeys(days)))),
+    ("if-day [article] weekdays+=weekday {comma|or {comma|or} [article] weekdays+=weekday} [if-day-end]", OnlyIf),
 )
 
 
@@ -407,17 +394,4 @@ parse_mark = Rule(
     ("forever", partial(Mark, "forever")),
     ("twice:1 !per", partial(Mark, "once")),
 )
-Rule("weekday", "weekday=weekday")
-RULES.update(
-    is_exclaimed=lambda c: (c.token is not None and c.token.text == "!") or None,
-    dates=parse_dates,
-    each_days=lambda c: parse_days(c, each=True),
-    is_genitive=lambda c: (c.token is not None and c.token.text.endswith("s")) or None,
-    country=_take_country,
-    quote=lambda c: c.tokens[c.at - 1].text if c.take("quote") else None,
-    countries=List("country", "and or comma", "in article"),
-    ids=List("quote", "and comma"),
-    exceptions=List("left_out", "comma and or", "except", is_joined=True),
-    occurrences=List("occurrence", "comma and", "added"),
-    any_weekdays=List("weekday", "comma or", "article"),
-)
+RULES["country"] = _take_country

@@ -23,7 +23,7 @@ from unicodedata import category
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import HARMLESS, NUMBER, PLAIN, WORD
-from cloudsched.language.nodes import Clause, Months, Phrase, Repeat, Span, Start, Unit
+from cloudsched.language.nodes import Clause, Months, Period, Phrase, Repeat, Span, Start, Unit
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
@@ -607,6 +607,8 @@ def _describe(clause: Clause) -> set[str]:
         names.append("months")
     elif isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
         names.append("length")
+    elif isinstance(clause, Period) and clause.unit < Unit.YEAR:
+        names.append("within")
     return _say_kinds("clause", type(clause).__name__.lower(), *names)
 
 

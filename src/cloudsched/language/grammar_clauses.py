@@ -43,7 +43,6 @@ from cloudsched.language.nodes import (
     Start,
     Stretch,
     Unit,
-    Year,
 )
 from cloudsched.language.places import COUNTRIES, NO_CITIES, REGIONS, WORDS_TOO, find_place
 from cloudsched.language.result import Refused
@@ -125,8 +124,8 @@ parse_each = Rule(
 )
 
 
-def _repeat(unit: int, interval: int | None = None, rate: int = 1, loose: str = "") -> Repeat:
-    return Repeat(interval or 1, Unit(unit), rate, loose, adverb=True)
+def _repeat(unit: int, interval: int | None = None, rate: int = 1, *, loose: bool = False) -> Repeat:
+    return Repeat(interval or 1, Unit(unit), rate, loose=loose, adverb=True)
 
 
 Rule("rate", "rate=twice", "rate=@number times")
@@ -135,8 +134,8 @@ parse_adverb = Rule(
     ("[repeat] adverb:9", partial(_repeat, Unit.MONTH, 6)),
     ("[repeat] unit=adverb", _repeat),
     ("[repeat] interval=minute-adverb", partial(_repeat, Unit.MINUTE)),
-    ("[repeat] unit=bi", partial(_repeat, interval=2, loose="bi")),
-    ("[repeat] unit=tri", partial(_repeat, interval=3, loose="bi")),
+    ("[repeat] unit=bi", partial(_repeat, rate=2, loose=True)),
+    ("[repeat] unit=tri", partial(_repeat, rate=3, loose=True)),
     ("[repeat] rate=@rate unit=adverb", _repeat),
     ("[repeat] rate=@rate per [interval=@number] unit=unit", _repeat),
 )
@@ -175,7 +174,7 @@ def _make_date_range(dates: list[Date], first: int | None = None) -> list[Clause
 
 
 def _is_period(point: Point | None) -> bool:
-    return isinstance(point, Months | Year) or (isinstance(point, Date) and point.day is None)
+    return isinstance(point, Months | Period) or (isinstance(point, Date) and point.day is None)
 
 
 def _make_end(joint: int, point: Point, inclusive: int | None, clock: Clock | None = None) -> End:

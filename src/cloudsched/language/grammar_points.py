@@ -25,8 +25,6 @@ from cloudsched.language.nodes import (
     Pick,
     Relative,
     Unit,
-    Within,
-    Year,
 )
 from cloudsched.language.result import Refused
 from cloudsched.language.rows import RULES, Rule
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from cloudsched.language.nodes import Span
 
 _COUNTED = "[on] [article] count=@counter weekday=weekdays|weekday"
+_A_YEAR = partial(Period, Unit.YEAR)
 _ANY_WEEKDAY = "[each] [on|for] [article] [nth=@ordinal|@number] weekday=weekday|weekdays"
 _IN_SERIES = frozenset({"for", "each", "number", "the-next", "twice", "times"})
 
@@ -72,8 +71,8 @@ Rule(
     ("count=@ordinal|@number", lambda count: count if count > 0 else None),
 )
 Rule("is_before", "before", ("after", lambda: False))
-Rule("single_day", ("point=@point", lambda point: point if isinstance(point, Date | Relative) else None))
-Rule("day_point", ("point=@point", lambda point: None if isinstance(point, Months | Year) else point))
+Rule("single_day", ("point=@day_point", lambda point: None if isinstance(point, Days) else point))
+Rule("day_point", ("point=@point", lambda point: None if isinstance(point, Months | Period) else point))
 Rule(
     "last",  # the last day of a month, from which another is counted
     ("[article] nth=ordinal-end !@is_plain", lambda nth: Days((Pick(nth, DAY),), Period(definite=True))),
@@ -140,14 +139,14 @@ parse_edge_noun = Rule(
 )
 parse_within = Rule(
     "within",
-    ("[in|for|on] ahead=next !unit:7 unit=@calendar_unit", Within),
+    ("[in|for|on] ahead=next !unit:7 unit=@calendar_unit", Period),
 )
 parse_year_limit = Rule(
     "year_limit",  # in 2027, this year
-    ("in|for year=@year", Year),
-    ("&comma|of year=@year", Year),
-    ("&[number thousand] year=@year", Year),
-    ("[in] ahead=next unit:7", Year),
+    ("in|for year=@year", _A_YEAR),
+    ("&comma|of year=@year", _A_YEAR),
+    ("&[number thousand] year=@year", _A_YEAR),
+    ("[in] ahead=next unit:7", _A_YEAR),
 )
 
 
@@ -163,8 +162,7 @@ def _find_day(days: Days) -> Days | Relative | None:
 Rule(
     "point",  # a day, a month or a year at which a schedule starts or ends, or that it leaves out
     "point=@relative|@edge",
-    ("ahead=next unit:7", Year),
-    ("ahead=next unit=@calendar_unit", partial(Relative, "unit")),
+    ("ahead=next unit=@calendar_unit", Period),
     "[on] &date|pair date=@numeric_date",
     ("[on] !date|pair days=@days", lambda days: days.dates[0] if len(days.dates) == 1 else None),
     ("[[on] [article] &ordinal|ordinal-end|weekday|weekdays|dayset|daysets] days=@days", _find_day),
@@ -173,7 +171,7 @@ Rule(
         lambda months, year: Date(months[0], None, year) if len(months) == 1 else None,
     ),
     ("[in|on] [article] months=@months !@year !number|ordinal|tens", Months),
-    ("[in|on] [article] year=@year", Year),
+    ("[in|on] [article] year=@year", _A_YEAR),
 )
 
 _WEEK = 7

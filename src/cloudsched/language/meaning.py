@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from itertools import permutations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.schedule import Schedule
@@ -14,7 +13,7 @@ from cloudsched.language.dates import (
     ask_day,
     find_first_day,
     find_next_weekday,
-    find_within,
+    find_range,
     make_local_time,
     resolve_relative_day,
 )
@@ -34,6 +33,7 @@ from cloudsched.language.nodes import (
     Clock,
     Date,
     Days,
+    Except,
     Length,
     Period,
     Pick,
@@ -41,7 +41,6 @@ from cloudsched.language.nodes import (
     Relative,
     Repeat,
     Unit,
-    Within,
 )
 from cloudsched.language.phrase_context import NOON, Context, is_bare
 from cloudsched.language.recurrences import ask_window, build_recurring, find_times
@@ -59,8 +58,7 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     for group in plan.groups:
         _repeat_counted(group, context)
     _settle_bounds(plan, plan.groups[0])
-    _fill_others(plan)
-    _replace_special_days(plan, context)
+    _leave_out_special_days(plan, context)
     if "forever" in plan.marks and plan.ends:
         raise Refused("contradiction", plan.ends[0].span)
     settle_context(plan, context)
@@ -134,37 +132,31 @@ def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None
         group.relatives += meant
 
 
-def _fill_others(plan: Plan) -> None:
-    """Replace "all other days" by the days of the week that no other part of the phrase names."""
-    for group in plan.groups:
-        if any(days.others for days in group.days):
-            named = [_find_weekdays(other) for other in plan.groups if other is not group]
-            left = frozenset(range(DAY)).difference(*named)
-            if not (named and all(named) and left):
-                hint = "name the days, for example: every Monday and Tuesday"
-                raise Refused("inexpressible", group.days[0].span, hint)
-            group.days = [Days(tuple(Pick(0, day) for day in sorted(left)), marked=True)]
+def _leave_out_special_days(plan: Plan, context: Context) -> None:
+    """Leave days with a time of their own out of a rule for more days: "every day at 9, on Sundays at 10".
 
-
-def _replace_special_days(plan: Plan, context: Context) -> None:
-    """Take days with a time of their own out of a rule for more days: "every day at 9, on Sundays at 10".
-
-    After "and", both times may be meant.
+    "All other days" are those that no other part of the phrase names. After "and", both times may be meant.
     """
-    for general, special in permutations(plan.groups, 2):
-        usual, named = _find_weekdays(general), _find_weekdays(special)
-        if not named or not named < usual or special.joined == "also":
-            continue
-        left = tuple(Pick(0, day) for day in sorted(usual - named))
-        span = special.days[0].span
-        if "and" in (special.joined, general.joined):
-            both = Option[tuple[Pick, ...]]("both times on those days", ())
-            instead = Option("those days only at their own time", left)
-            left = context.choices.pick("special-days", span, (instead, both))
-        else:
-            context.choices.assume("Days with a time of their own run only at that time.")
-        if left:
-            general.days, general.repeat = [Days(left, marked=True)], None
+    for general in plan.groups:
+        special = [group for group in plan.groups if group is not general]
+        usual, is_rest = _find_weekdays(general), any(days.others for days in general.days)
+        named = [*map(_find_weekdays, special)]
+        if is_rest:
+            if not (named and all(named) and usual.difference(*named)):
+                hint = "name the days, for example: every Monday and Tuesday"
+                raise Refused("inexpressible", general.days[0].span, hint)
+            general.days, general.repeat = [], Repeat(1, Unit.DAY)
+        for group, own in zip(special, named, strict=True):
+            if not own or not own < usual or group.joined == "also":
+                continue
+            only = [Except(tuple(group.days))]
+            if "and" in (group.joined, general.joined) and not is_rest:
+                both = Option[list[Except]]("both times on those days", [])
+                instead = Option("those days only at their own time", only)
+                only = context.choices.pick("special-days", group.days[0].span, (instead, both))
+            elif not is_rest:
+                context.choices.assume("Days with a time of their own run only at that time.")
+            general.exceptions += only
 
 
 def _find_weekdays(group: Group) -> frozenset[int]:
@@ -289,7 +281,7 @@ def build_once(plan: Plan, context: Context) -> Schedule:
             _place_within(group, plan.within, context)
         if group.window:
             group.clocks, group.window = ask_window(group.window, context), None
-        if group.grid or group.months or plan.year:
+        if group.grid or group.months:
             raise Refused("too-vague")
         found.update(_find_instants(group, context))
     result = sorted(found)
@@ -308,10 +300,12 @@ def _is_delay(node: Relative) -> bool:
     return node.length is not None and (node.from_moment or node.length.finest < Unit.DAY)
 
 
-def _place_within(group: Group, within: Within, context: Context) -> None:
+def _place_within(group: Group, within: Period, context: Context) -> None:
     """Put the day of a group into a period: "next month on the 3rd"."""
+    if within.unit == Unit.YEAR:
+        raise Refused("too-vague", within.span)
     if not group.has_days:
-        first, then = find_within(within, context)
+        first, then = find_range(within, context, context.today)
         if within.ahead and within.unit != Unit.QUARTER:  # the first day of "next week", or the one after a week
             then = add_length(context.today, Length(((within.unit, within.ahead),), within.span))
         options = [Option(say_day(day), day) for day in ((first, then) if within.ahead else (then,))]

@@ -147,16 +147,14 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
             coming = find_next_weekday(weekday, today) + timedelta(weeks=node.count)
             is_clear = of_week == coming or not node.from_moment
             return coming if is_clear else ask_day((of_week, coming), node.span, context)
-        case "edge" if isinstance(node.base, Date):
-            month = node.base.month or (12 if node.count < 0 else 1)
-            at = resolve_date(replace(node.base, month=month, day=node.count), context, base)
-            context.choices.assume(say("That is {at}.", at=at))
-            return at
-        case "week" | "edge":
-            first, after = find_period(node.unit or Unit.WEEK, today, node.ahead or 0)
-            return after - ONE_DAY if node.count < 0 else first + timedelta(days=weekday)
+        case "week":
+            return find_period(Unit.WEEK, today, node.ahead or 0)[0] + timedelta(days=weekday)
 
     start = today if node.base is None else find_first_day(node.base, context, base)
+    if node.kind == "edge":
+        if node.ahead is None:
+            context.choices.assume(say("That is {at}.", at=start))
+        return start
     if node.kind == "business":
         return _add_business_days(node, context, start)
     if node.kind == "weekdays":

@@ -22,7 +22,6 @@ from cloudsched.language.nodes import (
     Except,
     Months,
     Period,
-    Relative,
     Stretch,
     Unit,
 )
@@ -118,8 +117,6 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
                 for draft in drafts:
                     _remove_days(draft, point)
             else:
-                if isinstance(point, Relative) and point.unit is not None:
-                    raise Refused("too-vague", point.span)
                 result = find_first_day(point, context, base)
                 context.choices.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))
                 if isinstance(point, Date) and point.clock is not None:

@@ -114,14 +114,24 @@ parse_relative = Rule(
     ("[on|for] ahead=next weekday=weekday", partial(Relative, "weekday")),
     ("[on] [article] closest weekday=weekday to base=@single_day", partial(Relative, "closest")),
 )
-Rule("month_or_year", ("month=month [year=@year]", Date), ("year=@year", Date))
+Rule(
+    "edge_period",
+    ("month=month [year=@year]", lambda month, year: Period(Unit.YEAR, months=(month,), year=year)),
+    ("year=@year", _A_YEAR),
+    ("ahead=next unit=@calendar_unit", Period),
+    ("unit=@calendar_unit", partial(Period, ahead=0)),
+)
 Rule("calendar_unit", ("value=unit:4|unit:5|unit:6|unit:7", Unit))
 Rule("edge_of", "[at|on|in] edge=edge &of|in|month|next [of|in] [article] !each")
+
+
+def _find_edge(edge: int, period: Period) -> Relative:
+    return Relative("edge", ahead=period.ahead, base=Days((Pick(edge, DAY),), period))
+
+
 parse_edge = Rule(
     "edge",  # the end of the month, the beginning of next year
-    ("count=@edge_of base=@month_or_year", partial(Relative, "edge")),
-    ("count=@edge_of ahead=next unit=@calendar_unit", partial(Relative, "edge")),
-    ("count=@edge_of unit=@calendar_unit", partial(Relative, "edge", ahead=0)),
+    ("edge=@edge_of period=@edge_period", _find_edge),
 )
 parse_repeated_edge = Rule(
     "repeated_edge",  # the end of each month, beginning of March, or "at the end" next to "every month"

@@ -169,7 +169,7 @@ class Relative:
             None for the coming one), ``weekend`` (likewise, one day of it or both), ``week`` (a weekday of
             the week ``ahead`` weeks from now), ``length`` (from ``base``, or now), ``weekdays`` (``count``
             such weekdays from ``base``), ``weeks-on`` (a weekday ``count`` weeks on), ``business`` (``count``
-            business days from today), ``edge`` (the start or end of a period), ``closest`` (the weekday
+            business days from today), ``edge`` (``base``, the start or end of a period), ``closest`` (the weekday
             closest to ``base``), ``now``.
     """
 
@@ -179,7 +179,6 @@ class Relative:
     ahead: int | None = None
     length: Length | None = None
     base: Point | None = None
-    unit: Unit | None = None
     back: bool = False
     from_moment: bool = False
     span: Span = NOWHERE

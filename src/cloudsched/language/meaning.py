@@ -268,13 +268,6 @@ def build_once(plan: Plan, context: Context) -> Schedule:
     for bound in (*plan.ends, *plan.exceptions, plan.start):
         if bound is not None:
             raise Refused("no-recurrence", bound.span)
-    nodes = [node for group in plan.groups for node in group.relatives]
-    first = plan.groups[0]
-    is_alone = len(nodes) == len(plan.groups) == 1 and not (first.days or first.has_times)
-    length = nodes[0].length if is_alone and not nodes[0].base else None
-    is_zero = length and not any(count for _, count in length.amounts)  # "in 0 minutes"
-    if is_zero or (is_alone and nodes[0].kind == "now"):
-        return Schedule.after(timedelta(0), timezone=context.timezone)
     found: set[datetime] = set()
     for group in plan.groups:
         if plan.within:
@@ -285,12 +278,15 @@ def build_once(plan: Plan, context: Context) -> Schedule:
             raise Refused("too-vague")
         found.update(_find_instants(group, context))
     result = sorted(found)
+    if result == [context.now]:  # "in 0 minutes"
+        return Schedule.after(timedelta(0), timezone=context.timezone)
     if plan.added:  # if a date before the others is over, it is left out
         result = [at for at in result if at > context.now]
     elif result[0] <= context.now:
         raise Refused("past")
     elif len(result) == 1:
-        return build_at(result[0], context, is_local=not any(map(_is_delay, nodes)))
+        is_local = not any(_is_delay(node) for group in plan.groups for node in group.relatives)
+        return build_at(result[0], context, is_local=is_local)
     local = [context.to_local(at).isoformat() for at in result] + list_added(plan.added, context)
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
 
@@ -326,8 +322,10 @@ def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedu
 
 
 def _find_instants(group: Group, context: Context) -> list[datetime]:
-    if len(group.relatives) == 1 and not (group.days or group.has_times) and _is_delay(group.relatives[0]):
-        return [_find_moment(group.relatives[0], context)]
+    if len(group.relatives) == 1 and not (group.days or group.has_times):
+        [node] = group.relatives
+        if node.kind == "now" or _is_delay(node):
+            return [_find_moment(node, context)]
     for node in group.relatives:
         if node.length and node.length.finest < Unit.DAY:
             raise Refused("contradiction", node.span)
@@ -355,12 +353,15 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
 
 def _find_moment(node: Relative, context: Context) -> datetime:
     """Return the instant of "in 20 minutes"."""
-    if node.base or not node.length:
+    amounts = node.length.amounts if node.length else ()
+    if node.base:
         raise Refused("not-understood", node.span)
+    if not any(count for _, count in amounts):
+        return context.now
     if context.follows:
         raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
     now = context.now.replace(microsecond=0)
-    for amount in sorted(node.length.amounts, reverse=True):
+    for amount in sorted(amounts, reverse=True):
         step = Length((amount,), node.span)
         if amount[0] < Unit.DAY:
             now = add_length(now, step)
@@ -379,11 +380,9 @@ def _find_days(group: Group, context: Context) -> list[date]:
         result += _resolve_days(days, group, context)
     if len({bool(days.dates) for days in group.days}) > 1:
         raise Refused("contradiction", group.days[-1].span)
-    part = group.part
-    if result or part is None or not (part.today or not group.clocks):
-        return sorted(set(result))
-    has_passed = not part.today and context.local >= make_local_time(today, *context.assume_part_of_day(part.part))
-    return [today + timedelta(days=has_passed)]
+    if not result and group.part is not None and group.part.today:
+        return [today]
+    return sorted(set(result))
 
 
 def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
@@ -434,13 +433,14 @@ def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -
 
 def _find_next_times(group: Group, context: Context) -> list[datetime]:
     """Return the next instant for each time of day that has no day."""
-    if not group.clocks:
-        raise Refused("no-time")
     part = group.part.part if group.part is not None else None
-    only, *others = group.clocks
-    now = context.local
-    is_open = is_bare(only) and only.hour < NOON and not (others or part is not None or context.clock24)
-    if is_open and (only.hour, only.minute) <= (now.hour, now.minute):
+    only, now = group.clocks[0] if group.clocks else None, context.local
+    is_open = len(group.clocks) == 1 and part is None and not context.clock24
+    if only is None:
+        if part is None:
+            raise Refused("no-time")
+        times = [context.assume_part_of_day(part)]
+    elif is_open and is_bare(only) and only.hour < NOON and (only.hour, only.minute) <= (now.hour, now.minute):
         times = [context.ask_half(only)]  # "call Tom at 9", said after 9: this evening, or tomorrow
     else:
         times = context.resolve_times(group.clocks, part)

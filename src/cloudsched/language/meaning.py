@@ -30,7 +30,6 @@ from cloudsched.language.nodes import (
     REGULARLY,
     REPEATS,
     Clause,
-    Clock,
     Date,
     Days,
     Except,
@@ -67,7 +66,6 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
         _choose_days(group, kinds, context)
     if _is_recurring(plan, context):
         for group in plan.groups:
-            move_weekdays(group, find_shift(group, context), context)
             for node in group.relatives:
                 raise Refused("contradiction", node.span)
         if "once" in plan.marks:
@@ -332,10 +330,10 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
         if node.kind == "now":
             raise Refused("too-vague", node.span)
     shift = find_shift(group, context)
-    if group.days and not any(days.dates for days in group.days):
+    if all(days.is_weekly for days in group.days):
         move_weekdays(group, shift, context)
-        shift = 0
-    days = _find_days(group, context)
+        shift = 0 if group.days else shift
+    days = _find_days(group, context, shift)
     if not days:
         return _find_next_times(group, context)
     part = group.part
@@ -370,14 +368,14 @@ def _find_moment(node: Relative, context: Context) -> datetime:
     return now
 
 
-def _find_days(group: Group, context: Context) -> list[date]:
+def _find_days(group: Group, context: Context, shift: int) -> list[date]:
     """Return the days that a group names. None are returned if it names only a time."""
     today = context.today
     if group.relatives and group.days:
         raise Refused("contradiction", group.days[0].span)
     result = [resolve_relative_day(node, context, today) for node in group.relatives]
     for days in group.days:
-        result += _resolve_days(days, group, context)
+        result += _resolve_days(days, group, context, shift)
     if len({bool(days.dates) for days in group.days}) > 1:
         raise Refused("contradiction", group.days[-1].span)
     if not result and group.part is not None and group.part.today:
@@ -385,50 +383,34 @@ def _find_days(group: Group, context: Context) -> list[date]:
     return sorted(set(result))
 
 
-def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
+def _resolve_days(days: Days, group: Group, context: Context, shift: int) -> list[date]:
     today = context.today
     if days.weeks or (len(days.picks) > 1 and not days.dates):
         raise Refused("no-recurrence", days.span, "add 'every' if it repeats, or list the dates")
     if not (days.dates or days.picks[0].nth or days.period):
         coming = find_next_weekday(days.picks[0].what, today)
-        may_be_today = coming.weekday() == today.weekday() and not _has_passed(group, context) and group.has_times
+        is_due = group.has_times and not _has_passed(group, context, shift)
+        may_be_today = is_due and coming.weekday() == today.weekday()
         return [ask_day((today, coming), days.span, context) if may_be_today else coming]
     result: list[date] = []
     for base in (today, today + ONE_DAY):
         result = [find_first_day(point, context, base) for point in days.dates or (days,)]
-        if today not in result or not _has_passed(group, context):
+        if today not in result or group.midnight or not _has_passed(group, context, shift):
             break
     return result
 
 
-def _has_passed(group: Group, context: Context) -> bool:
+def _has_passed(group: Group, context: Context, shift: int) -> bool:
     """Return whether the times of a group are over today."""
-    return all(context.to_instant(local) <= context.now for local in _build_times(context.today, group, context))
+    day = context.today + timedelta(days=shift)
+    return all(context.to_instant(local) <= context.now for local in _build_times(day, group, context))
 
 
 def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
-    if group.midnight:
-        return _resolve_midnight(day, group.midnight, group, context)
     if not group.has_times and day == context.today and make_local_time(day, *context.default) <= context.local:
         span = group.relatives[0].span if group.relatives else NOWHERE
         raise Refused("too-vague", span, "the default time has passed today; give a time")
     return [make_local_time(day, *time) for time in find_times(group, context)]
-
-
-def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -> list[datetime]:
-    begins = make_local_time(day, 0, 0)
-    ends = begins + ONE_DAY
-    if len(group.clocks) > 1:
-        raise Refused("too-vague", clock.span, "write 00:00 and say on which day")
-    if day == context.today:
-        return [ends]
-    is_eve = any((date.month, date.day) == (12, 31) for days in group.days for date in days.dates)
-    if not is_eve and any(days.dates or any(pick.what == DAY for pick in days.picks) for days in group.days):
-        context.choices.assume("Midnight is the start of the day.")
-        return [begins]
-    options = [Option(say("{day} at 00:00", day=say_day(each)), each) for each in (begins, ends)]
-    chosen = context.choices.pick("midnight", clock.span, options)
-    return [chosen]
 
 
 def _find_next_times(group: Group, context: Context) -> list[datetime]:

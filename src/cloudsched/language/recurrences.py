@@ -13,6 +13,7 @@ from cloudsched.language.exceptions import add_calendars, apply_exceptions, list
 from cloudsched.language.groups import Group, Plan
 from cloudsched.language.left_out import move_exdates
 from cloudsched.language.messages import say
+from cloudsched.language.nights import find_shift, move_weekdays
 from cloudsched.language.nodes import (
     DAY,
     NOWHERE,
@@ -120,6 +121,7 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         if not group.part or not group.part.each:
             raise Refused("no-recurrence")
         group.repeat = Repeat(1, Unit.DAY)
+    move_weekdays(group, find_shift(group, context), context)
     repeat = group.repeat
     if group.months and group.months.doubtful:
         context.choices.assume("It applies to these months every year.")
@@ -185,10 +187,7 @@ def find_times(
             TimeOfDay(*each) for each in product(grid.hours or range(24), grid.minutes or (0,), grid.seconds or (0,))
         ]
     if group.clocks:
-        midnight = group.midnight
-        if midnight and any(0 < len(set(draft.weekdays)) < 7 and not draft.month_days for draft in drafts):
-            _ask_midnight(midnight, context, drafts)
-        elif midnight:
+        if group.midnight and not (group.relatives or group.part):
             context.choices.assume("Midnight is the start of the day.")
         return context.resolve_times(group.clocks, part)
     if start is not None and start.clock is not None:
@@ -196,16 +195,6 @@ def find_times(
     if part is not None:
         return [context.assume_part_of_day(part)]
     return [context.assume_default_time()]
-
-
-def _ask_midnight(clock: Clock, context: Context, drafts: Sequence[Draft]) -> None:
-    plain = all(nth == 0 for draft in drafts for nth, _ in draft.weekdays) and not any(d.positions for d in drafts)
-    options = [Option("the midnight at the start of the day", False)]
-    if plain:
-        options.append(Option("the midnight at the end of the day", True))
-    if context.choices.pick("midnight", clock.span, options):
-        for draft in drafts:
-            draft.weekdays = [(0, (day + 1) % 7) for _, day in draft.weekdays]
 
 
 def _build_interval(group: Group, repeat: Repeat, step: int, context: Context, *, is_on_the_clock: bool) -> list[Draft]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cloudsched.language.groups import Group, build_plan
 from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import Clause, Clock, Length, Span, Stretch, Within
+from cloudsched.language.nodes import Clause, Clock, Length, Period, Span, Stretch
 from cloudsched.language.phrase_context import NOON, Context, TimeOfDay, is_bare
 from cloudsched.language.result import Option, Refused
 from cloudsched.language.rows import Rule
@@ -137,7 +137,7 @@ def _skip_next(current: Schedule, context: Context, *, count: int) -> Schedule:
     return left
 
 
-def _skip_stretch(stretch: Stretch | Within) -> Change:
+def _skip_stretch(stretch: Stretch | Period) -> Change:
     return lambda current, context: leave_out(take_apart(current, context), stretch)
 
 
@@ -310,7 +310,8 @@ def _parse_edit(parser: Parser) -> Change | None:
         if kind in {"no-more", "skip"}:
             return partial(remove, read=read, single=kind == "skip")
         period = read[0]
-        if isinstance(period, Within) and (kind == "same-time" or not tail.isdisjoint({"instead", "same-time"})):
+        is_same_time = kind == "same-time" or not tail.isdisjoint({"instead", "same-time"})
+        if is_same_time and isinstance(period, Period) and period.ahead is not None:
             return partial(shift_schedule, by=Length(((period.unit, period.ahead),)), direction=1)
         adds = kind == "add-more" or "also" in tail
         return partial(change_schedule, read=read, adds=adds, limits=kind == "only")

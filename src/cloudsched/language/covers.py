@@ -23,7 +23,7 @@ from unicodedata import category
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import HARMLESS, NUMBER, PLAIN, WORD
-from cloudsched.language.nodes import Clause, Phrase, Repeat, Span, Unit
+from cloudsched.language.nodes import Clause, Period, Phrase, Repeat, Span, Unit
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
@@ -570,9 +570,11 @@ class _Covers:
 
 def _describe(clause: Clause) -> set[str]:
     """Return the class of a clause, what it has, and what it says."""
-    names = [name for name in clause.__slots__ if getattr(clause, name)]
+    names: list[str] = [name for name in clause.__match_args__ if getattr(clause, name)]
     if isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
         names.append("length")
+    elif isinstance(clause, Period) and clause.unit < Unit.YEAR:
+        names.append("within")
     return _say_kinds("clause", type(clause).__name__.lower(), *names)
 
 

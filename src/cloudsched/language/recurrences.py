@@ -8,11 +8,12 @@ from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.language.dates import ONE_DAY, add_length, find_first_day, find_last_day, find_within, make_local_time
+from cloudsched.language.dates import ONE_DAY, add_length, find_first_day, find_period, find_range, make_local_time
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
 from cloudsched.language.groups import Group, Plan
 from cloudsched.language.left_out import move_exdates
 from cloudsched.language.messages import say
+from cloudsched.language.nights import find_shift, move_weekdays
 from cloudsched.language.nodes import (
     DAY,
     NOWHERE,
@@ -21,14 +22,13 @@ from cloudsched.language.nodes import (
     Days,
     Grid,
     Length,
+    Months,
     Pick,
     Relative,
     Repeat,
     Start,
     Unit,
     Window,
-    Within,
-    Year,
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Option, Refused
@@ -37,7 +37,6 @@ from cloudsched.language.rules import (
     SKIPS,
     Draft,
     build_day_rules,
-    build_interval_rule,
     fill_days,
     lacks_days,
 )
@@ -46,45 +45,40 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
-    """Resolve "biweekly" and "triweekly", which are ambiguous: every two weeks, or twice a week."""
-    unit = repeat.unit.name.lower()
-    interval, rate = ("two", "twice") if repeat.interval == 2 else ("three", "three times")
-    options = [Option(f"every {interval} {unit}s", replace(group, repeat=replace(repeat, loose="")))]
-    if repeat.unit != Unit.HOUR and not group.days:
-        often = _spread_evenly(group, replace(repeat, interval=1, rate=repeat.interval, loose=""))
-        options.append(Option(f"{rate} a {unit}", often))
-    return context.choices.pick("bi", repeat.span, options)
-
-
 def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
-    """Resolve "twice a week": use the days or times that the phrase names, or ask for them."""
+    """Resolve "twice a week" by the days or times that the phrase names, or ask. "Biweekly" may be every two weeks."""
+    often = replace(group, repeat=replace(repeat, rate=1))
+    if repeat.loose:
+        unit = repeat.unit.name.lower()
+        interval, rate = ("two", "twice") if repeat.rate == 2 else ("three", "three times")
+        rarely = replace(group, repeat=replace(repeat, interval=repeat.rate, rate=1))
+        options = [Option(f"every {interval} {unit}s", rarely)]
+        if repeat.unit != Unit.HOUR and not group.days:
+            options.append(Option(f"{rate} a {unit}", _spread_evenly(often, repeat)))
+        return context.choices.pick("bi", repeat.span, options)
     named = len(group.clocks) if repeat.unit == Unit.DAY else sum(len(d.picks) + len(d.dates) for d in group.days)
     if repeat.unit >= Unit.DAY and named:
         if named != repeat.rate or repeat.interval > 1:
             template = "it says {rate} times but names {named}; make them agree"
             raise Refused("contradiction", repeat.span, say(template, rate=repeat.rate, named=named))
-        return replace(group, repeat=replace(repeat, rate=1))
+        return often
     if repeat.unit < Unit.DAY or repeat.rate > 12 or group.window:
         raise Refused("too-vague", repeat.span, "list the times")
-    return context.choices.pick("rate", repeat.span, (Option("spread evenly", _spread_evenly(group, repeat)),))
+    return context.choices.pick("rate", repeat.span, (Option("spread evenly", _spread_evenly(often, repeat)),))
 
 
 def _spread_evenly(group: Group, repeat: Repeat) -> Group:
     """Return the group with its days or times spread evenly, to offer as a suggestion."""
     count, steps = repeat.rate, range(repeat.rate)
-    spread = replace(group, repeat=replace(repeat, rate=1))
     if repeat.unit == Unit.DAY:
-        spread.clocks = [Clock(9 + round(step * 9 / max(count - 1, 1)), exact=True) for step in steps]
-        return spread
+        return replace(group, clocks=[Clock(9 + round(step * 9 / (count - 1)), exact=True) for step in steps])
     if repeat.unit == Unit.MONTH:
         days = Days(tuple(Pick(1 + step * 28 // count, DAY) for step in steps), plural=True)
     elif repeat.unit > Unit.MONTH:
         days = Days(dates=tuple(Date(1 + step * 12 // count, 1) for step in steps), plural=True)
     else:
         days = Days(tuple(Pick(0, step * 7 // count) for step in steps), plural=True)
-    spread.days = [days]
-    return spread
+    return replace(group, days=[days])
 
 
 _MOST_TIMES = 1441
@@ -127,15 +121,14 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         if not group.part or not group.part.each:
             raise Refused("no-recurrence")
         group.repeat = Repeat(1, Unit.DAY)
+    move_weekdays(group, find_shift(group, context), context)
     repeat = group.repeat
     if group.months and group.months.doubtful:
         context.choices.assume("It applies to these months every year.")
         if not repeat or not group.days:
             context.choices.pick("months-or-span", group.months.span, (Option("in these months of every year", None),))
-    if repeat and repeat.loose == "bi":
-        group = resolve_bi(group, repeat, context)
-    if group.repeat and group.repeat.rate > 1:
-        group = resolve_rate(group, group.repeat, context)
+    if repeat and repeat.rate > 1:
+        group = resolve_rate(group, repeat, context)
     repeat, step = group.repeat, 0
     if repeat and repeat.unit <= Unit.HOUR:
         if group.part or group.clocks:
@@ -143,7 +136,7 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
             raise Refused("contradiction", repeat.span, hint)
         step = Length(((repeat.unit, repeat.interval),)).seconds
         if not group.window:
-            return _build_interval(group, repeat, step, is_on_the_clock="synchronised" in plan.marks)
+            return _build_interval(group, repeat, step, context, is_on_the_clock="synchronised" in plan.marks)
         group = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY))
     elif group.months and repeat and repeat.unit == Unit.YEAR and not group.days:
         on_first = replace(group, days=[Days((Pick(1, DAY),))])
@@ -194,10 +187,7 @@ def find_times(
             TimeOfDay(*each) for each in product(grid.hours or range(24), grid.minutes or (0,), grid.seconds or (0,))
         ]
     if group.clocks:
-        midnight = group.midnight
-        if midnight and any(0 < len(set(draft.weekdays)) < 7 and not draft.month_days for draft in drafts):
-            _ask_midnight(midnight, context, drafts)
-        elif midnight:
+        if group.midnight and not (group.relatives or group.part):
             context.choices.assume("Midnight is the start of the day.")
         return context.resolve_times(group.clocks, part)
     if start is not None and start.clock is not None:
@@ -207,17 +197,7 @@ def find_times(
     return [context.assume_default_time()]
 
 
-def _ask_midnight(clock: Clock, context: Context, drafts: Sequence[Draft]) -> None:
-    plain = all(nth == 0 for draft in drafts for nth, _ in draft.weekdays) and not any(d.positions for d in drafts)
-    options = [Option("the midnight at the start of the day", False)]
-    if plain:
-        options.append(Option("the midnight at the end of the day", True))
-    if context.choices.pick("midnight", clock.span, options):
-        for draft in drafts:
-            draft.weekdays = [(0, (day + 1) % 7) for _, day in draft.weekdays]
-
-
-def _build_interval(group: Group, repeat: Repeat, step: int, *, is_on_the_clock: bool) -> list[Draft]:
+def _build_interval(group: Group, repeat: Repeat, step: int, context: Context, *, is_on_the_clock: bool) -> list[Draft]:
     """Return the rule of an interval shorter than a day, around the clock.
 
     On the clock, it counts from the full hour or from midnight, of which it has to be a part.
@@ -232,7 +212,7 @@ def _build_interval(group: Group, repeat: Repeat, step: int, *, is_on_the_clock:
         repeat = Repeat(1, Unit.HOUR if minutes > 1 else Unit.MINUTE)
         named = tuple(range(0, 24, hours)) if hours > 1 else grid.hours
         grid = Grid(tuple(range(0, 60, minutes)) if minutes > 1 else (), named, (0,))
-    draft = build_interval_rule(group, repeat)
+    [draft] = build_day_rules(replace(group, repeat=repeat), context)
     draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
     if repeat.unit == Unit.HOUR and grid.minutes:
         draft.seconds = grid.seconds or (0,)
@@ -350,19 +330,16 @@ class Builder:
                 times = [] if self.dtstart.timetuple()[3:6] in times else times
             if times:
                 self.dtstart = make_local_time(self.dtstart.date(), *min(times))
-        periods: list[Within | Year | None] = [plan.year, plan.within]
-        for period in periods:
-            if not period:
-                continue
-            first, until = find_within(period, context)
+        if plan.within:
+            first, until = find_range(plan.within, context, today)
             if until < today:
-                raise Refused("past", period.span)
+                raise Refused("past", plan.within.span)
             self.start, self.until = max(self.start, first), make_local_time(until, *END_OF_DAY)
-            if period == plan.within:
-                context.choices.assume(
-                    say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=self.start, until=until)
-                )
-            self.has_start = self.has_start or self.start > today or period == plan.year
+            is_year = plan.within.unit == Unit.YEAR
+            if not is_year:
+                said = say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=self.start, until=until)
+                context.choices.assume(said)
+            self.has_start = self.has_start or self.start > today or is_year
 
     def _is_needed(self, text: str, full: Schedule) -> bool:
         """Return whether an exception leaves something out: on the days of a stretch, nothing may run."""
@@ -386,7 +363,7 @@ class Builder:
         context, end = self.context, plan.ends[-1]
         if len(plan.ends) > 1:
             raise Refused("contradiction", end.span, "keep either the number of times or the end date")
-        if plan.year or plan.within:
+        if plan.within:
             raise Refused("contradiction", end.span)
         self.until = None
         if end.count is not None and end.before and self.drafts[0].freq not in _STEPS:
@@ -399,9 +376,11 @@ class Builder:
         if end.before and any(days.is_counted for days in plan.days):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
         if end.point:
-            until = find_last_day(end.point, context, base, through=end.through)
-            if end.before:
-                until = find_first_day(end.point, context, base) - ONE_DAY
+            if isinstance(end.point, Months) and not end.through:
+                _, base = find_period(Unit.MONTH, base)  # said in June, "until June" is not over
+            first, last = find_range(end.point, context, base)
+            is_excluded = end.before or (first < last and not end.through)
+            until = first - ONE_DAY if is_excluded else last
         elif end.length:
             until = add_length(self.start, end.length) - ONE_DAY
         else:

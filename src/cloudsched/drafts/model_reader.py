@@ -25,6 +25,7 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.json_limits import json_size
+from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.assistant.brief import describe_tools
@@ -51,10 +52,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Handler
 
     Complete = Callable[[str, Any], Any]
 
+DRAFTS: Final = "(drafts)"
+"""The name of a handler under which usage counts the model's use for drafts."""
 MAX_TASKS: Final = 20
 """The number of the owner's tasks that the model sees."""
 _MAX_TURNS: Final = 20
@@ -183,16 +187,17 @@ _REPAIR: Final = (
 class ModelReader:
     """Reads texts with a model behind the grammar."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, engine: EngineContext) -> None:
         self._model = model
+        self._engine = engine
 
     def read(self, situation: Situation) -> Proposal:
         """Return the proposal that a text asks for."""
-        own = read_text(situation)
+        own, owner = read_text(situation), situation.requester.owner
         is_settled = own.decision in {Decision.OPERATION, Decision.LIST}  # no model deletes a task
         if is_settled or (own.is_understood and not situation.request.conversation):
             return own
-        if (refusal := situation.find_refusal()) is not None:
+        if (refusal := self._engine.usage_limit().find_refusal(owner)) is not None:
             if own.is_understood:
                 return own
             reason = f"It was read without the model: {refusal[0].lower()}{refusal[1:]}"
@@ -214,7 +219,8 @@ class ModelReader:
                 proposal = None
 
         used = meter.total
-        situation.count_use(len(calls), used.tokens)
+        # A draft is a part of the owner's budget.
+        self._engine.usage().add(owner, DRAFTS, UsageCounts(queries=len(calls), tokens=used.tokens))
         if meter.calls:
             is_useful = proposal is not None and proposal.is_understood
             about = {"tokens": used.tokens, "cost": used.cost, "useful": is_useful}

@@ -46,15 +46,12 @@ def draft_task(call: ApiCall) -> Response:
     is no token of a list, nor as long as `questions` or `missing` has anything. With `Accept: text/event-stream`, each
     step is an event `step` as it begins, and the draft is the last event, `draft`.
     """
-    from cloudsched.drafts.service import DraftAccess  # noqa: PLC0415 - it imports the grammar
-
     request = DraftRequest.from_wire(call.read_content())
     requester = Requester(call.caller.subject, str(call.caller.resolve_owner(request.owner) or SYSTEM_OWNER))
-    access = DraftAccess(requester, call.authority)
     drafts = DraftsWiring.of(call.app.container).drafts
     if call.request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) != EVENT_STREAM:
-        return json_response(drafts.make(request, access).to_wire())
-    events = _stream(drafts.steps(request, access), take_part(REQUEST_STEPS))
+        return json_response(drafts.make(request, requester, call.authority).to_wire())
+    events = _stream(drafts.steps(request, requester, call.authority), take_part(REQUEST_STEPS))
     return Response(events, content_type=f"{EVENT_STREAM}; charset=utf-8", headers=CACHE_HEADERS)
 
 

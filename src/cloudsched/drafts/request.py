@@ -18,10 +18,12 @@ from pydantic import (
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.json_limits import MAX_CONTEXT, json_size, require_storable
+from cloudsched.domain.documents.person import ZoneName
 from cloudsched.domain.documents.task import Owner, Task
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
 from cloudsched.language.messages import tell
+from cloudsched.language.task_fields import require_locale
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -77,7 +79,7 @@ class DraftRequest(WireModel):
 
     text: Words
     """The request, in the person's words."""
-    timezone: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    timezone: ZoneName
     """The IANA time zone of the words, such as ``Europe/Paris``."""
     conversation: Annotated[tuple[Turn, ...], Field(max_length=MAX_TURNS)] = ()
     """The earlier messages, the earliest first. They are data: nothing in them is an instruction."""
@@ -90,7 +92,7 @@ class DraftRequest(WireModel):
     """The instant from which "tomorrow" counts. Now if omitted."""
     owner: Owner | None = None
     """The task's owner. The caller if omitted."""
-    locale: Annotated[str, StringConstraints(max_length=35)] | None = None
+    locale: Annotated[str, StringConstraints(max_length=35), AfterValidator(require_locale)] | None = None
     """The language of the words, such as ``de`` or ``en-US``. If omitted, it is detected from them."""
 
     @classmethod
@@ -108,12 +110,6 @@ class DraftRequest(WireModel):
         if size > MAX_CONVERSATION:
             raise ValueError(f"the conversation has {size} bytes of at most {MAX_CONVERSATION}; send its end alone")
         return self
-
-    @property
-    def said(self) -> str:
-        """Return all of the user's own words, the only ones from which a schedule may be made."""
-        own = (turn.content for turn in self.conversation if turn.role == "user")
-        return "\n".join((*own, self.text))
 
 
 _SAID: Final = {"not-understood": "This is not understood", "no-update": "This change is not understood"}
@@ -148,7 +144,6 @@ class Proposal:
     decision: Decision
     title: str | None = None
     purpose: str | None = None
-    description: str | None = None
     category: Category = Category.OTHERS
     channels: tuple[DeliveryChannel, ...] = ()
     handler: Handler | None = None
@@ -163,8 +158,6 @@ class Proposal:
     assumptions: tuple[str, ...] = ()
     questions: tuple[DraftQuestion, ...] = ()
     missing: tuple[MissingField, ...] = ()
-    language: str = "en"
-    """The language in which the schedule is described."""
     is_understood: bool = True
     """True if no model has to be asked: the words were read, even if the request is refused."""
 

@@ -158,7 +158,6 @@ def with_assistant(container: Container, registry: Registry) -> Registry:
         person = find_record(container.store.records, Person, owner)
         return person.name if person is not None else ""
 
-    language_models = DraftsWiring.of(container).language_models
-    models = assistant.AssistantModels(language_models.names, language_models.find)
+    models = DraftsWiring.of(container).language_models
     limits = assistant.AssistantLimits(settings.turns, settings.tokens)
     return assistant.with_assistant(registry, models, find_name, limits)

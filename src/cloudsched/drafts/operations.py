@@ -110,7 +110,6 @@ def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
     # Words become the schedule that they mean. They may leave nothing to assume, but are always answered.
     language = "en"
     notes: list[str] = []
-    title: str | None = None
     no_notes: tuple[str, ...] | None = None
     if content.get("schedule") is not None and has_schedule_text(content):
         settings = call.app.container.settings
@@ -123,11 +122,9 @@ def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
             find_owner_locale=partial(find_owner_locale, records, owner),
         )
         language = read.language
-        dumped = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         content = {name: value for name, value in content.items() if name not in {"locale", "timezone"}}
-        content["schedule"] = dumped
+        content["schedule"] = read.schedule
         notes += read.assumptions
-        title = read.title
         no_notes = ()
 
     body = validate_model(bodies.PreviewRequest, content)
@@ -157,7 +154,6 @@ def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
         schedule=schedule,
         occurrences=occurrences,
         assumptions=tuple(notes) or no_notes,
-        title=title,
     )
     return json_response(preview.to_wire())
 

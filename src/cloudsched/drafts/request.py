@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     StringConstraints,
     ValidationError,
@@ -16,10 +15,10 @@ from pydantic import (
 )
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.document import InputInstant, WireModel
 from cloudsched.domain.documents.json_limits import MAX_CONTEXT, json_size, require_storable
 from cloudsched.domain.documents.person import ZoneName
-from cloudsched.domain.documents.task import Owner, Task
+from cloudsched.domain.documents.task import LongText, Owner, SourceMessage, Task
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
 from cloudsched.language.messages import tell
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 MAX_TEXT: Final = 4_000
 """The longest text, in characters."""
-MAX_TURN: Final = 10_000
-"""The longest message of a conversation, in characters."""
 MAX_TURNS: Final = 100
 MAX_CONVERSATION: Final = 60 * 1024
 """The largest conversation, in bytes of JSON. With the rest it fits the 64 KiB of a task's source."""
@@ -58,20 +55,13 @@ def clean(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
-def _require_instant_text(value: object) -> object:
-    if value is not None and not hasattr(value, "tzinfo") and not isinstance(value, str):
-        raise ValueError("is not an instant; give RFC 3339 with an offset")
-    return value
-
-
 Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT), AfterValidator(_reject_controls)]
 
 
-class Turn(WireModel):
+class Turn(SourceMessage):
     """One message of a conversation."""
 
-    role: Literal["user", "assistant", "system", "tool"]
-    content: Annotated[str, StringConstraints(max_length=MAX_TURN), AfterValidator(clean)]
+    content: Annotated[LongText, AfterValidator(clean)]
 
 
 class DraftRequest(WireModel):
@@ -88,7 +78,7 @@ class DraftRequest(WireModel):
     ``taskId`` and ``handler`` name the task and the handler that are meant. Those that begin with
     ``answer.`` come from the answers to a draft's questions, such as ``answer.schedule``. Others fill fields of
     the handler's payload by their names."""
-    now: Annotated[Instant, BeforeValidator(_require_instant_text)] | None = None
+    now: InputInstant | None = None
     """The instant from which "tomorrow" counts. Now if omitted."""
     owner: Owner | None = None
     """The task's owner. The caller if omitted."""

@@ -42,28 +42,27 @@ def open_handlers(registry: Registry, requesters: Requesters) -> list[Handler]:
     The built-in assistant is among them where it is on.
     """
     visible = registry.for_users() if requesters is Requesters.USERS else registry
-    found = {each.name: each for each in visible if each.draft is not None}
+    found = [each for each in visible if each.draft is not None]
     assistant = registry.find(ASSISTANT_HANDLER)
     if assistant is not None and assistant.is_built_in:
-        found[assistant.name] = assistant
-    return [found[name] for name in sorted(found)]
+        found.append(assistant)
+    return sorted(found, key=lambda each: each.name)
 
 
 def choose_handler(situation: Situation, named: object) -> Proposal:
     """Return a new task of the handler that is meant: the named one, or the one whose words fit best."""
     creation, handlers = Proposal(decision=Decision.CREATION), situation.handlers
-    if not handlers:
-        hint = 'The app opens one by @app.handler("remind", access="users", draft="Sends a reminder").'
-        reason = f"No handler is open for drafts. {hint}"
-        return replace(creation, missing=(MissingField(field="handler", code="none-open", reason=reason),))
     scores = {each.name: _score_handler(each, situation.request.text) for each in handlers}
-    best = max(scores.values())
+    best = max(scores.values(), default=0)
     fitting = [each for each in handlers if (scores[each.name] == best if named is None else each.name == named)]
-    if not fitting:
-        reason = f"There is no such handler here, but {', '.join(scores)}."
-        return replace(creation, missing=(MissingField(field="handler", code="unknown", reason=reason),))
     if len(fitting) == 1:
         return replace(creation, handler=fitting[0])
+    if not fitting:
+        code, reason = "unknown", f"There is no such handler here, but {', '.join(scores)}."
+        if not handlers:
+            hint = 'The app opens one by @app.handler("remind", access="users", draft="Sends a reminder").'
+            code, reason = "none-open", f"No handler is open for drafts. {hint}"
+        return replace(creation, missing=(MissingField(field="handler", code=code, reason=reason),))
     answers = tuple(
         DraftAnswer(label=each.name, description=each.draft or "", context={"handler": each.name}) for each in fitting
     )

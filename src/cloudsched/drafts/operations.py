@@ -69,7 +69,7 @@ def _stream(steps: Steps, allowance: Allowance) -> Iterator[str]:
                 return
             yield _event("draft" if isinstance(made, responses.DraftResult) else "step", made.to_wire())
     except CloudschedError as error:
-        yield _event("problem", json.loads(render_problem(error, "#").get_data(as_text=True)))
+        yield _event("problem", render_problem(error, "#").get_json(force=True))
 
 
 def _event(name: str, content: object) -> str:

@@ -181,7 +181,7 @@ class Drafts:
         """Return the draft, with a token if nothing is open and it would be stored as it is."""
         content: dict[str, Any] = {}
         if proposal.task is not None:
-            content = _to_changes(proposal, proposal.task)
+            content = _to_changes(proposal)
         elif proposal.decision is Decision.CREATION:
             content = self._to_task(proposal, situation)
         stored: Task | None = None
@@ -304,14 +304,12 @@ def _to_occurrence(at: datetime, timezone: str) -> Occurrence:
     return Occurrence(utc=at, local=at.astimezone(load_tzinfo(timezone)))
 
 
-def _to_changes(proposal: Proposal, task: Task) -> dict[str, Any]:
+def _to_changes(proposal: Proposal) -> dict[str, Any]:
     """Return the changes of a task, as ``PATCH /v1/tasks/{taskId}`` takes them."""
-    changes = {**proposal.changes}
-    if proposal.schedule is not None:
-        changes["schedule"] = _dump(proposal.schedule)
-        if proposal.schedule.timezone != task.schedule.timezone:
-            changes["schedule"]["timezone"] = proposal.schedule.timezone
-    return changes
+    schedule = proposal.schedule
+    if schedule is None:
+        return {**proposal.changes}
+    return {**proposal.changes, "schedule": {**_dump(schedule), "timezone": schedule.timezone}}
 
 
 def _to_source(request: DraftRequest) -> dict[str, Any]:

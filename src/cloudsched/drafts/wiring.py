@@ -137,10 +137,10 @@ def check_settings(container: Container) -> None:
 def find_conditions(container: Container, task: Task, _person: object, _now: object) -> Iterator[Finding]:
     """Yield that the model which a task asks does not answer."""
     if task.handler == ASSISTANT_HANDLER:
-        from cloudsched.drafts.open_models import name_circuit  # noqa: PLC0415 - imported only with a model
+        from cloudsched.drafts.assistant.assistant_handler import find_wishes  # noqa: PLC0415 - only with a model
+        from cloudsched.drafts.open_models import name_circuit  # noqa: PLC0415 - likewise
 
-        chosen = None if task.source is None or task.source.model is None else task.source.model.name
-        yield from container.circuits.explain(name_circuit(container.settings, chosen))
+        yield from container.circuits.explain(name_circuit(container.settings, find_wishes(task.source).name))
 
 
 def with_assistant(container: Container, registry: Registry) -> Registry:

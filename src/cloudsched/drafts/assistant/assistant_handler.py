@@ -153,8 +153,8 @@ def parse_answer(answer: object) -> dict[str, Any]:
                 raise UnusableAnswer("schema", f"its `arguments` cannot be passed on: {error}"[:500]) from error
     raise UnusableAnswer(
         "schema",
-        f'its `decision` has to be "answer", with a text of at most {MAX_RESULT} characters as `content`, "nothing", '
-        'or "call", with the name of a `tool` and an object as `arguments`',
+        f'`decision` has to be "answer" with a text of at most {MAX_RESULT} characters as `content`, '
+        '"nothing", or "call" with the name of a `tool` and an object as `arguments`',
     )
 
 

@@ -77,7 +77,7 @@ Rule(
 )
 _NO_LIST = " ![![in hour-number|month] of] ![and|comma !start ordinal|ordinal-end|article]"
 Rule("nth", "@every nth=@ordinal:2..")
-parse_each = Rule(
+Rule(
     "each",  # an interval, days, a part of the day, or months with days in them
     ("@every &/!/", lambda: Refused("completion")),
     ("@every edge=@edge_noun", lambda edge: replace(edge, marked=True)),
@@ -115,7 +115,7 @@ def _repeat(unit: int, interval: int | None = None, rate: int = 1, loose: str = 
 
 
 Rule("rate", "rate=twice", "rate=@number times")
-parse_adverb = Rule(
+Rule(
     "adverb",  # daily, biweekly, once a week, 3 times a day
     ("[repeat] adverb:9", partial(_repeat, Unit.MONTH, 6)),
     (
@@ -186,7 +186,7 @@ Rule(
     ),
 )
 Rule("range_end", ("joint=until|to|dash point=@point [inclusive=inclusive]", _make_end))
-parse_start = Rule(
+Rule(
     "start",  # starting next Monday, from 1 May on, from November until June, from Monday to Friday
     (
         "from|between first=weekday|weekdays to|dash|and last=weekday|weekdays",
@@ -217,7 +217,7 @@ parse_start = Rule(
     ("begin=@begin end=@range_end", lambda begin, end: [begin, end] if begin.point else None),
     "begin=@begin [onward]",
 )
-parse_end = Rule(
+Rule(
     "end",  # until June 30, before Christmas, for 3 weeks, 10 times
     "&until days=@day_range",
     (
@@ -236,7 +236,7 @@ parse_end = Rule(
     ("for [the-next] length=@length", "for length=@next_unit", "length=@length for-after", End),
 )
 Rule("next_unit", ("the-next unit=@unit", lambda unit: Length(((unit, 1),))))
-parse_rest = Rule(
+Rule(
     "rest",  # on all other days: those of the week that the rest of the phrase does not name
     ("rest", partial(Days, marked=True, on=True, others=True)),
 )
@@ -250,7 +250,7 @@ def _make_series(count: int, weekday: int | None = None) -> list[Clause]:
 
 
 _COUNTED = " weekday=weekdays|counted-weekday "
-parse_counted_days = Rule(
+Rule(
     "counted_days",  # the next 5 Fridays, 6 Mondays in a row, on 3 consecutive days
     (
         "[on|for] the-next count=@number:1.. [consecutive]" + _COUNTED + "[consecutive]",
@@ -326,7 +326,7 @@ Rule(
 Rule("repeated_days", "each days=@each_days")
 _JOINT = " comma|and|or {comma|and|or} "
 Rule("exceptions", "found+=@left_out {" + _JOINT + "[except] found+=@left_out}")
-parse_except = Rule(
+Rule(
     "except",  # except Fridays, but not in July and August, except on 6 March and Christmas
     (
         (
@@ -337,11 +337,11 @@ parse_except = Rule(
     ),
     ("[comma|open] [comma|open] except found=@exceptions [close]", _leave_out),
 )
-parse_added = Rule(
+Rule(
     "added",  # extra on 2027-03-01 at 09:00 and 2027-04-01 at 10:00: single dates, with their year and time
     ("added dates+=@occurrence {{comma|and} [added] dates+=@occurrence}", Added),
 )
-parse_only_if = Rule(
+Rule(
     "only_if",  # if it is a Monday or a Friday
     ("if-day [article] weekdays+=weekday {comma|or {comma|or} [article] weekdays+=weekday} [if-day-end]", OnlyIf),
 )
@@ -382,7 +382,7 @@ def parse_place(c: Cursor) -> list[Clause] | None:
     return [Place(names, c.span(start), is_loose=needs_time and not (time or follows))]
 
 
-parse_mark = Rule(
+Rule(
     "mark",  # words that apply to the whole phrase
     *(
         (f"[open] {kind} [close]", partial(Mark, kind))
@@ -394,4 +394,4 @@ parse_mark = Rule(
     ("forever", partial(Mark, "forever")),
     ("twice:1 !per", partial(Mark, "once")),
 )
-RULES["country"] = _take_country
+RULES.update(country=_take_country, place=parse_place)

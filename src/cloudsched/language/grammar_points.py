@@ -57,7 +57,7 @@ Rule(
     "last",  # the last day of a month, from which another is counted
     ("[article] nth=ordinal-end !@is_plain", lambda nth: Days((Pick(nth, DAY),), Period(definite=True))),
 )
-parse_relative = Rule(
+Rule(
     "relative",
     ("now", partial(Relative, "now")),
     (
@@ -98,7 +98,7 @@ parse_relative = Rule(
 Rule("month_or_year", ("month=month [year=@year]", "year=@year", Date))
 Rule("calendar_unit", ("value=unit:4..7", Unit))
 Rule("edge_of", "[at|on|in] edge=edge &of|in|month|next [of|in] [article] !each")
-parse_edge = Rule(
+Rule(
     "edge",  # the end of the month, the beginning of next year
     (
         "count=@edge_of base=@month_or_year",
@@ -107,22 +107,22 @@ parse_edge = Rule(
     ),
     ("count=@edge_of unit=@calendar_unit", partial(Relative, "edge", ahead=0)),
 )
-parse_repeated_edge = Rule(
+Rule(
     "repeated_edge",  # the end of each month, beginning of March, or "at the end" next to "every month"
     (
         "[at|on] edge=edge [period=@period]",
         lambda edge, period: Days((Pick(edge, DAY),), period, marked=bool(period and period.each), on=True),
     ),
 )
-parse_edge_noun = Rule(
+Rule(
     "edge_noun",  # month end, zum Quartalsende
     (
         "[at|on|in] [article] edge=edge-noun",
         lambda edge: Days((Pick(1 if edge > 0 else -1, DAY),), Period(Unit(abs(edge)), definite=True), on=True),
     ),
 )
-parse_within = Rule("within", ("[in|for|on] ahead=next !unit:7 unit=@calendar_unit", Within))
-parse_year_limit = Rule(
+Rule("within", ("[in|for|on] ahead=next !unit:7 unit=@calendar_unit", Within))
+Rule(
     "year_limit",  # in 2027, this year
     (
         "in|for year=@year",
@@ -187,7 +187,7 @@ def _shift(nth: int | None, weekday: int, included: int | None, side: int | None
     return [_make_days(base, first, last), OnlyIf((weekday,))]
 
 
-parse_shifted = Rule(
+Rule(
     "shifted",  # the first Tuesday after the first Monday in November, the Friday before the 25th of each month
     (
         _ANY_WEEKDAY + " [included=on-or] [side=before|after] base=@base",

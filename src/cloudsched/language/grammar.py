@@ -83,15 +83,9 @@ Rule(
 Rule(
     "night",  # in der Nacht auf Samstag, the night from Friday to Saturday
     (
-        "[each=each] @night_to [article] weekday=weekday|weekdays",
-        lambda each, weekday: [
-            Days((Pick(0, weekday),), marked=each is not None, on=True),
-            Part(3, is_ending=True),
-        ],
-    ),
-    (
-        "[each] @night_to [article] days=@days",
-        lambda days: [replace(days, on=True), Part(3, is_ending=True)] if days.dates else None,
+        "each @night_to [article] days=@each_days",
+        "@night_to [article] days=@days",
+        lambda days: [replace(days, on=True), Part(3, is_ending=True)] if days.dates or days.is_weekly else None,
     ),
 )
 Rule(
@@ -101,11 +95,12 @@ Rule(
 )
 Rule(
     "days_on",
-    ("[only] &[the number|tens] days=@days", lambda days: replace(days, on=True, span=NOWHERE)),
     (
-        "[only] [on=@on_days] [only] days=@days",
-        lambda on, days: replace(days, on=True, span=NOWHERE) if on else days,
+        "[only] &[the number|tens] days=@days",
+        "[only] @on_days [only] days=@days",
+        lambda days: replace(days, on=True),
     ),
+    "[only] days=@days",
 )
 Rule(
     "months_in",

@@ -61,7 +61,7 @@ def _repeat_length(length: Length) -> Repeat | None:
 def _repeat_days(interval: int, days: Days) -> list[Clause] | None:
     if days.is_counted:
         return None
-    on = replace(days, dates=(), marked=True, on=True, loose=False, plural=False)
+    on = replace(days, dates=(), marked=True, on=True, loose=False, plural=False, either="")
     return [Repeat(interval, Unit.WEEK), on]
 
 
@@ -86,9 +86,8 @@ Rule(
     ("@every length=@length", _repeat_length),
     ("@few|@nth|@every too-short", lambda: Refused("too-short")),
     ("interval=@few unit=@unit", Repeat),
-    ("interval=@few dayset:1|daysets:1", partial(_repeat_days, days=Days((Pick(0, 5), Pick(0, 6))))),
+    ("interval=@few &weekday|weekdays|dayset:1|daysets:1 days=@each_days", _repeat_days),
     ("@few dayset|daysets", lambda: Refused("inexpressible")),
-    ("interval=@few &weekday|weekdays days=@each_days", _repeat_days),
     ("interval=@nth ![unit:3 of|in] unit=@unit", Repeat),
     ("@every months=@months !number|ordinal|tens", lambda months: [Repeat(1, Unit.YEAR), Months(months)]),
     ("@every part=part|parts", partial(Part, each=True)),

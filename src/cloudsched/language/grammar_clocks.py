@@ -63,8 +63,11 @@ Rule(
     "timed",
     "clock=@written [oclock]",
     ("&pair|number text=@decimal language=@language oclock", _make_clock),  # 8.15 Uhr, 8,15 Uhr
-    (r"&number &/\d{3,}/ clock=@hour_number hours-said", lambda clock: replace(clock, exact=True)),
-    ("clock=@hour_number &@is_glued hour-mark", lambda clock: replace(clock, exact=True, oclock=True)),
+    (
+        r"&number &/\d{3,}/ clock=@hour_number hours-said",
+        "clock=@hour_number &@is_glued hour-mark",
+        lambda clock: replace(clock, exact=True, oclock=True),
+    ),
     ("clock=@hour_number oclock language=@language [&@clock24 minute=@minutes_said]", _add_oclock),
 )
 _TIMED = "clock=@timed|@pair_clock|@hour_number "

@@ -44,7 +44,11 @@ Rule(
     ("[on !part] [for] !tonight count=relday", partial(Relative, "day")),
 )
 Rule("weeks", "count=@count unit:4", ("a unit:8", lambda: 2))
-Rule("business_days", "count=@number business", ("a business", lambda: 1))
+Rule(
+    "business_days",
+    "count=@number business",
+    ("a business", "[on] [article] !daysets business &before|after", lambda: 1),
+)
 Rule(
     "distance",
     "length=@length !<oclock",  # "9 uur van maandag tot vrijdag" is a time of day
@@ -72,7 +76,6 @@ Rule(
         "count=@business_days back=@is_before base=@day_point",
         partial(Relative, "business"),
     ),
-    ("[on] [article] !daysets business back=@is_before base=@day_point", partial(Relative, "business", 1)),
     ("length=@distance hence:2", partial(Relative, "length", from_moment=True)),
     (
         "base=@day in|ahead &[@count unit:3..] length=@length",
@@ -90,8 +93,7 @@ Rule(
         "[on] ahead=next unit:4 [on] weekday=weekday",
         partial(Relative, "week"),
     ),
-    ("[on|for] coming dayset:1..2", partial(Relative, "weekend", ahead=0)),
-    ("[on|for|at] ahead=next dayset:1..2", partial(Relative, "weekend")),
+    ("[on|for] coming dayset:1..2", "[on|for|at] ahead=next dayset:1..2", partial(Relative, "weekend")),
     ("[on|for] coming weekday=weekday", "[on|for] ahead=next weekday=weekday", partial(Relative, "weekday")),
     ("[on] [article] closest weekday=weekday to base=@single_day", partial(Relative, "closest")),
 )

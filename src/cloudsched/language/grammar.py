@@ -16,7 +16,6 @@ from cloudsched.language import grammar_clauses, grammar_clocks, grammar_points 
 from cloudsched.language.lexicon import PLAIN, Cursor, Language, Matches, Token, classify
 from cloudsched.language.nodes import (
     DAY,
-    NOWHERE,
     Clause,
     Days,
     Mark,

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_numbers import MONTHS, WEEKDAYS, list_around
-from cloudsched.language.lexicon import CLOCK, NUMBER
 from cloudsched.language.nodes import (
     DAY,
     FOLLOWING,
@@ -147,15 +146,12 @@ def _make_day_range(first: int | None, last: int, period: Period) -> Days | None
 
 
 def _make_date_range(dates: list[Date], first: int | None = None) -> list[Clause] | None:
-    begin = dates[0].day
-    if not dates[0].month or begin is None:
+    """Return the start and the end that dates in a row name, or a day of a month and a date in it."""
+    days = [date.day or 0 for date in dates] if first is None else [first, dates[0].day or 0]
+    is_run = days == list(range(days[0], days[-1] + 1)) if first is None else len(dates) == 1
+    if not dates[0].month or not is_run or days[0] >= days[-1]:
         return None
-    days = [date.day for date in dates]
-    if first is None:  # they are all days from the first to the last
-        is_run = len(days) > 1 and days == list(range(begin, begin + len(days)))
-    else:
-        is_run = len(days) == 1 and 1 <= first < begin
-    return [Start(replace(dates[0], day=first or begin, weekday=None)), End(dates[-1])] if is_run else None
+    return [Start(replace(dates[0], day=days[0], weekday=None)), End(dates[-1])]
 
 
 def _is_period(point: Point | None) -> bool:
@@ -312,6 +308,10 @@ Rule(
         ),
         lambda named, behind, whose: [NamedCalendars(named or behind or whose or ("",))],
     ),
+    (
+        "[on|for|in|start] [article] [@countries] [dash] holiday:2",
+        partial(Refused, "holidays", None, "give its date, for example: except 2026-11-26"),
+    ),
     "[on|for|in|start] points=@points",
 )
 Rule(
@@ -327,13 +327,6 @@ _JOINT = " comma|and|or {comma|and|or} "
 Rule("exceptions", "found+=@left_out {" + _JOINT + "[except] found+=@left_out}")
 Rule(
     "except",  # except Fridays, but not in July and August, except on 6 March and Christmas
-    (
-        (
-            "[comma|open] [comma|open] except [@exceptions comma|and|or] [and] [on|for|in|start] [article] "
-            "[@countries] [dash] holiday:2"
-        ),
-        partial(Refused, "holidays", None, "give its date, for example: except 2026-11-26"),
-    ),
     ("[comma|open] [comma|open] except found=@exceptions [close]", _leave_out),
 )
 Rule(
@@ -346,41 +339,40 @@ Rule(
 )
 
 
-def parse_place(c: Cursor) -> list[Clause] | None:
-    """Parse a time zone: ``New York time``, ``Ortszeit in Tokio``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
-    start = c.at
-    c.take("open")
-    first, previous = c.tokens[start], c.tokens[max(start - 1, 0)]
-    before = c.matches[start - 1].keys()  # none at the start, as there are none at the end
-    has_preposition = c.take("in", "at", "on") is not None
-    time = c.take("zone-of") is not None
-    c.take("article")
-    if c.ended:
+def _take_zone(c: Cursor, *, is_loose: bool) -> tuple[str, ...] | None:
+    """Take the name of a time zone. A loose one, such as a city, is also that of a place."""
+    if c.ended or c.sees("feast", "holiday") or c.tokens[c.at].text in c.language.innocent:
         return None
-    is_word = c.sees("feast", "holiday") or c.tokens[c.at].text in c.language.innocent  # "wet" is Dutch for a law
-    result = None if is_word else find_place(c.tokens, c.at)
-    if result is None:
-        if time:
-            c.at += 1
-            raise Refused("not-understood", c.span(start), "name a time zone by its city, or write it as Europe/London")
+    found = find_place(c.tokens, c.at)
+    if found is None or found[2] != is_loose:
         return None
-    names, c.at, needs_time = result
-    time = c.take("zone-time") is not None or time
-    c.take("close")
-    is_last = previous.text == "," and c.ended
-    is_number = previous.kind in {NUMBER, CLOCK} and not first.glued
-    is_hour = not before.isdisjoint({"halfday", "halfday-short", "named-time"})
-    follows = (is_hour or "clock" in before) and first.text in REGIONS  # "9am Pacific"
-    is_behind_time = (is_hour or is_number or "oclock" in before) and first.text not in NO_CITIES  # "9am London"
-    if needs_time and not (time or has_preposition or follows or is_behind_time or is_last):
-        return None
-    if not time and has_preposition and not needs_time and len(names) > 1:
-        return None
-    if first.text in WORDS_TOO and not (time or is_behind_time):
-        return None
-    return [Place(names, c.span(start), is_loose=needs_time and not (time or follows))]
+    c.at = found[1]
+    return found[0]
 
 
+_BEHIND_TIME = "<number|clock|halfday|halfday-short|named-time|oclock "
+Rule(
+    "place",  # New York time, Ortszeit in Tokio, in Tokyo, UTC, Europe/Paris
+    (
+        "[open] [in|at|on] zone-of [article] names=@zone|@city [zone-time] [close]",
+        "[open] [in|at|on] [article] names=@zone|@city zone-time [close]",
+        "<clock|halfday|halfday-short|named-time &/" + REGIONS + "/ names=@city",  # 9am Pacific
+        "[open] [article] !/" + WORDS_TOO + "/ names=@zone [close]",
+        _BEHIND_TIME + "!@is_glued names=@zone",
+        Place,
+    ),
+    (
+        "[open] [in|at|on] zone-of [article] /.*/",
+        lambda: Refused("not-understood", hint="name a time zone by its city, or write it as Europe/London"),
+    ),
+    ("[open] in|at|on [article] names=@zone [close]", lambda names: Place(names) if len(names) == 1 else None),
+    (
+        "[open] in|at|on [article] names=@city [close]",
+        _BEHIND_TIME + "!@is_glued !/" + NO_CITIES + "/ names=@city",  # 9am London
+        "<comma names=@city !@more",
+        partial(Place, is_loose=True),
+    ),
+)
 Rule(
     "mark",  # words that apply to the whole phrase
     *(
@@ -393,4 +385,8 @@ Rule(
     ("forever", partial(Mark, "forever")),
     ("twice:1 !per", partial(Mark, "once")),
 )
-RULES.update(country=_take_country, place=parse_place)
+RULES.update(
+    country=_take_country,
+    zone=partial(_take_zone, is_loose=False),
+    city=partial(_take_zone, is_loose=True),
+)

@@ -264,7 +264,7 @@ _parse_named_days = Rule(
         "nths=@nths of &[weekday to|dash|comma|and] names=@weekday_list",  # the 1st and last of Monday to Friday
         lambda nths, names: replace(_pick(names), marked=True, on=True, positions=nths),
     ),
-    ("runs+=@dates {" + _NEXT + "[on] [each] runs+=@dates}", lambda runs: Days(dates=tuple(chain(*runs)))),
+    ("runs+=@dates {[" + _NEXT + "[on] [each]] runs+=@dates}", lambda runs: Days(dates=tuple(chain(*runs)))),
     ("days=@items period=@period", lambda days, period: _limit(days, period) if days.is_counted else None),
     ("days=@items &of|in period=@limited_period", _limit),
     ("days=@items weeks=@week_numbers", lambda days, weeks: replace(days, weeks=weeks)),

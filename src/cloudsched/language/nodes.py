@@ -398,8 +398,8 @@ class Place:
     """
 
     names: tuple[str, ...]
-    span: Span = NOWHERE
     is_loose: bool = False
+    span: Span = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

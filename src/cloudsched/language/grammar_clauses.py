@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_numbers import MONTHS, WEEKDAYS, list_around
-from cloudsched.language.lexicon import CLOCK, NUMBER
 from cloudsched.language.nodes import (
     DAY,
     FOLLOWING,
@@ -60,7 +59,7 @@ def _repeat_length(length: Length) -> Repeat | None:
 def _repeat_days(interval: int, days: Days) -> list[Clause] | None:
     if days.is_counted:
         return None
-    on = replace(days, dates=(), marked=True, on=True, loose=False, plural=False)
+    on = replace(days, dates=(), marked=True, on=True, loose=False, plural=False, either="")
     return [Repeat(interval, Unit.WEEK), on]
 
 
@@ -76,7 +75,7 @@ Rule(
 )
 _NO_LIST = " ![![in hour-number|month] of] ![and|comma !start ordinal|ordinal-end|article]"
 Rule("nth", "@every nth=@ordinal:2..")
-parse_each = Rule(
+Rule(
     "each",  # an interval, days, a part of the day, or months with days in them
     ("@every &/!/", lambda: Refused("completion")),
     ("@every edge=@edge_noun", lambda edge: replace(edge, marked=True)),
@@ -85,9 +84,8 @@ parse_each = Rule(
     ("@every length=@length", _repeat_length),
     ("@few|@nth|@every too-short", lambda: Refused("too-short")),
     ("interval=@few unit=@unit", Repeat),
-    ("interval=@few dayset:1|daysets:1", partial(_repeat_days, days=Days((Pick(0, 5), Pick(0, 6))))),
+    ("interval=@few &weekday|weekdays|dayset:1|daysets:1 days=@each_days", _repeat_days),
     ("@few dayset|daysets", lambda: Refused("inexpressible")),
-    ("interval=@few &weekday|weekdays days=@each_days", _repeat_days),
     ("interval=@nth ![unit:3 of|in] unit=@unit", Repeat),
     ("@every months=@months !number|ordinal|tens", lambda months: [Repeat(1, Unit.YEAR), Months(months)]),
     ("@every part=part|parts", partial(Part, each=True)),
@@ -114,7 +112,7 @@ def _repeat(unit: int, interval: int | None = None, rate: int = 1, *, loose: boo
 
 
 Rule("rate", "rate=twice", "rate=@number times")
-parse_adverb = Rule(
+Rule(
     "adverb",  # daily, biweekly, once a week, 3 times a day
     ("[repeat] adverb:9", partial(_repeat, Unit.MONTH, 6)),
     (
@@ -147,15 +145,12 @@ def _make_day_range(first: int | None, last: int, period: Period) -> Days | None
 
 
 def _make_date_range(dates: list[Date], first: int | None = None) -> list[Clause] | None:
-    begin = dates[0].day
-    if not dates[0].month or begin is None:
+    """Return the start and the end that dates in a row name, or a day of a month and a date in it."""
+    days = [date.day or 0 for date in dates] if first is None else [first, dates[0].day or 0]
+    is_run = days == list(range(days[0], days[-1] + 1)) if first is None else len(dates) == 1
+    if not dates[0].month or not is_run or days[0] >= days[-1]:
         return None
-    days = [date.day for date in dates]
-    if first is None:  # they are all days from the first to the last
-        is_run = len(days) > 1 and days == list(range(begin, begin + len(days)))
-    else:
-        is_run = len(days) == 1 and 1 <= first < begin
-    return [Start(replace(dates[0], day=first or begin, weekday=None)), End(dates[-1])] if is_run else None
+    return [Start(replace(dates[0], day=days[0], weekday=None)), End(dates[-1])]
 
 
 def _is_period(point: Point | None) -> bool:
@@ -185,7 +180,7 @@ Rule(
     ),
 )
 Rule("range_end", ("joint=until|to|dash point=@point [inclusive=inclusive]", _make_end))
-parse_start = Rule(
+Rule(
     "start",  # starting next Monday, from 1 May on, from November until June, from Monday to Friday
     (
         "from|between first=weekday|weekdays to|dash|and last=weekday|weekdays",
@@ -216,7 +211,7 @@ parse_start = Rule(
     ("begin=@begin end=@range_end", lambda begin, end: [begin, end] if begin.point else None),
     "begin=@begin [onward]",
 )
-parse_end = Rule(
+Rule(
     "end",  # until June 30, before Christmas, for 3 weeks, 10 times
     "&until days=@day_range",
     (
@@ -235,7 +230,7 @@ parse_end = Rule(
     ("for [the-next] length=@length", "for length=@next_unit", "length=@length for-after", End),
 )
 Rule("next_unit", ("the-next unit=@unit", lambda unit: Length(((unit, 1),))))
-parse_rest = Rule(
+Rule(
     "rest",  # on all other days: those of the week that the rest of the phrase does not name
     ("rest", partial(Days, marked=True, on=True, others=True)),
 )
@@ -249,7 +244,7 @@ def _make_series(count: int, weekday: int | None = None) -> list[Clause]:
 
 
 _COUNTED = " weekday=weekdays|counted-weekday "
-parse_counted_days = Rule(
+Rule(
     "counted_days",  # the next 5 Fridays, 6 Mondays in a row, on 3 consecutive days
     (
         "[on|for] the-next count=@number:1.. [consecutive]" + _COUNTED + "[consecutive]",
@@ -312,6 +307,10 @@ Rule(
         ),
         lambda named, behind, whose: [NamedCalendars(named or behind or whose or ("",))],
     ),
+    (
+        "[on|for|in|start] [article] [@countries] [dash] holiday:2",
+        partial(Refused, "holidays", None, "give its date, for example: except 2026-11-26"),
+    ),
     "[on|for|in|start] points=@points",
 )
 Rule(
@@ -325,63 +324,55 @@ Rule(
 Rule("repeated_days", "each days=@each_days")
 _JOINT = " comma|and|or {comma|and|or} "
 Rule("exceptions", "found+=@left_out {" + _JOINT + "[except] found+=@left_out}")
-parse_except = Rule(
+Rule(
     "except",  # except Fridays, but not in July and August, except on 6 March and Christmas
-    (
-        (
-            "[comma|open] [comma|open] except [@exceptions comma|and|or] [and] [on|for|in|start] [article] "
-            "[@countries] [dash] holiday:2"
-        ),
-        partial(Refused, "holidays", None, "give its date, for example: except 2026-11-26"),
-    ),
     ("[comma|open] [comma|open] except found=@exceptions [close]", _leave_out),
 )
-parse_added = Rule(
+Rule(
     "added",  # extra on 2027-03-01 at 09:00 and 2027-04-01 at 10:00: single dates, with their year and time
     ("added dates+=@occurrence {{comma|and} [added] dates+=@occurrence}", Added),
 )
-parse_only_if = Rule(
+Rule(
     "only_if",  # if it is a Monday or a Friday
     ("if-day [article] weekdays+=weekday {comma|or {comma|or} [article] weekdays+=weekday} [if-day-end]", OnlyIf),
 )
 
 
-def parse_place(c: Cursor) -> list[Clause] | None:
-    """Parse a time zone: ``New York time``, ``Ortszeit in Tokio``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
-    start = c.at
-    c.take("open")
-    first, previous = c.tokens[start], c.tokens[max(start - 1, 0)]
-    before = c.matches[start - 1].keys()  # none at the start, as there are none at the end
-    has_preposition = c.take("in", "at", "on") is not None
-    time = c.take("zone-of") is not None
-    c.take("article")
-    if c.ended:
+def _take_zone(c: Cursor, *, is_loose: bool) -> tuple[str, ...] | None:
+    """Take the name of a time zone. A loose one, such as a city, is also that of a place."""
+    if c.ended or c.sees("feast", "holiday") or c.tokens[c.at].text in c.language.innocent:
         return None
-    is_word = c.sees("feast", "holiday") or c.tokens[c.at].text in c.language.innocent  # "wet" is Dutch for a law
-    result = None if is_word else find_place(c.tokens, c.at)
-    if result is None:
-        if time:
-            c.at += 1
-            raise Refused("not-understood", c.span(start), "name a time zone by its city, or write it as Europe/London")
+    found = find_place(c.tokens, c.at)
+    if found is None or found[2] != is_loose:
         return None
-    names, c.at, needs_time = result
-    time = c.take("zone-time") is not None or time
-    c.take("close")
-    is_last = previous.text == "," and c.ended
-    is_number = previous.kind in {NUMBER, CLOCK} and not first.glued
-    is_hour = not before.isdisjoint({"halfday", "halfday-short", "named-time"})
-    follows = (is_hour or "clock" in before) and first.text in REGIONS  # "9am Pacific"
-    is_behind_time = (is_hour or is_number or "oclock" in before) and first.text not in NO_CITIES  # "9am London"
-    if needs_time and not (time or has_preposition or follows or is_behind_time or is_last):
-        return None
-    if not time and has_preposition and not needs_time and len(names) > 1:
-        return None
-    if first.text in WORDS_TOO and not (time or is_behind_time):
-        return None
-    return [Place(names, c.span(start), is_loose=needs_time and not (time or follows))]
+    c.at = found[1]
+    return found[0]
 
 
-parse_mark = Rule(
+_BEHIND_TIME = "<number|clock|halfday|halfday-short|named-time|oclock "
+Rule(
+    "place",  # New York time, Ortszeit in Tokio, in Tokyo, UTC, Europe/Paris
+    (
+        "[open] [in|at|on] zone-of [article] names=@zone|@city [zone-time] [close]",
+        "[open] [in|at|on] [article] names=@zone|@city zone-time [close]",
+        "<clock|halfday|halfday-short|named-time &/" + REGIONS + "/ names=@city",  # 9am Pacific
+        "[open] [article] !/" + WORDS_TOO + "/ names=@zone [close]",
+        _BEHIND_TIME + "!@is_glued names=@zone",
+        Place,
+    ),
+    (
+        "[open] [in|at|on] zone-of [article] /.*/",
+        lambda: Refused("not-understood", hint="name a time zone by its city, or write it as Europe/London"),
+    ),
+    ("[open] in|at|on [article] names=@zone [close]", lambda names: Place(names) if len(names) == 1 else None),
+    (
+        "[open] in|at|on [article] names=@city [close]",
+        _BEHIND_TIME + "!@is_glued !/" + NO_CITIES + "/ names=@city",  # 9am London
+        "<comma names=@city !@more",
+        partial(Place, is_loose=True),
+    ),
+)
+Rule(
     "mark",  # words that apply to the whole phrase
     *(
         (f"[open] {kind} [close]", partial(Mark, kind))
@@ -393,4 +384,8 @@ parse_mark = Rule(
     ("forever", partial(Mark, "forever")),
     ("twice:1 !per", partial(Mark, "once")),
 )
-RULES["country"] = _take_country
+RULES.update(
+    country=_take_country,
+    zone=partial(_take_zone, is_loose=False),
+    city=partial(_take_zone, is_loose=True),
+)

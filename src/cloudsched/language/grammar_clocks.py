@@ -63,8 +63,11 @@ Rule(
     "timed",
     "clock=@written [oclock]",
     ("&pair|number text=@decimal language=@language oclock", _make_clock),  # 8.15 Uhr, 8,15 Uhr
-    (r"&number &/\d{3,}/ clock=@hour_number hours-said", lambda clock: replace(clock, exact=True)),
-    ("clock=@hour_number &@is_glued hour-mark", lambda clock: replace(clock, exact=True, oclock=True)),
+    (
+        r"&number &/\d{3,}/ clock=@hour_number hours-said",
+        "clock=@hour_number &@is_glued hour-mark",
+        lambda clock: replace(clock, exact=True, oclock=True),
+    ),
     ("clock=@hour_number oclock language=@language [&@clock24 minute=@minutes_said]", _add_oclock),
 )
 _TIMED = "clock=@timed|@pair_clock|@hour_number "
@@ -97,7 +100,7 @@ Rule(
     "marked_hour",
     "clock=@halved|@timed",
     "clock=@spelled !unit|times",
-    f"&number &{_MILITARY} clock=@hour_number !unit|times",
+    "&number &" + _MILITARY + " clock=@hour_number !unit|times",
     "clock=@hour_number !unit|times &tonight|relday",
     "clock=@hour_number &[next part]",
 )
@@ -175,7 +178,7 @@ Rule("next_clock", _JOINT + "at clock=@last_clock", _JOINT + "clock=@clock", "cl
 Rule("said_at", "at", "&about", "&number|tens|pair|clock &@is_bare")
 Rule("to_hour", "until !@year [at]", "!until to|dash [at]")
 _SPOKEN_TOO = "[ &spoken=@spoken ] "
-parse_times = Rule(
+Rule(
     "times",  # at 9:00, 12 and 17:30, 3pm, 9am to 5pm
     ("[at] &number:24.. clocks+=@spoken", Times),
     (
@@ -187,7 +190,7 @@ parse_times = Rule(
     ),
     ("@said_at clocks+=@bare_clock {clocks+=@next_bare}", "clocks+=@clock {clocks+=@next_clock}", Times),
 )
-parse_window = Rule(
+Rule(
     "window",  # from 9 to 17, between 9am and 5pm, after 2pm and before 4pm
     (
         "from|between first=@bare_clock @to_hour last=@last_clock",
@@ -200,7 +203,7 @@ Rule("sixtieth", "number=@number:0..59")
 Rule("hour_of_day", "number=@number:0..23")
 list_numbers("sixtieths", "sixtieth")
 list_numbers("hours", "hour_of_day")
-parse_grid = Rule(
+Rule(
     "grid",  # at minute 0, 15 and 30 in hour 9 to 17, the form that descriptions of schedules use
     (
         (
@@ -223,7 +226,7 @@ Rule(
 )
 
 
-parse_hour_point = Rule(
+Rule(
     "hour_point",  # on the hour, at 15 past every hour, at half past
     (
         "[for|of] minute=hourly-point",
@@ -232,7 +235,7 @@ parse_hour_point = Rule(
     ),
     ("[for|of] minute=@minute_past [the-hour]", lambda minute: [Grid((minute,), ())]),
 )
-parse_part = Rule(
+Rule(
     "part",  # in the morning, this evening, tonight, mornings
     ("part=part-adverb", partial(Part, each=True)),
     ("part=tonight", "next:0 part=part", partial(Part, today=True)),

@@ -114,9 +114,8 @@ Rule(
 )
 Rule(
     "day_after_month",  # 20 and 30, the 15th, on day 20
-    r"[on] [article] [day-number] !/\d{3,}/ day=@ordinal:1..|@number:1.. ![&halfday-short|unit-short &@is_glued]"
-    + _NO_DAY
-    + "|of|month|weekday|weekdays|dayset",
+    r"[on] [article] [day-number] !/\d{3,}/ day=@ordinal:1..|@number:1.. "
+    "![&halfday-short|unit-short &@is_glued]" + _NO_DAY + "|of|month|weekday|weekdays|dayset",
 )
 Rule("day_before_month", "[article] day=@ordinal:1..|@day_digits")
 Rule(
@@ -130,7 +129,8 @@ Rule(
     "day_of_weekday",
     "article day=@ordinal:1..31",
     r"&ordinal &/\d.*/ day=@ordinal:1..31",
-    r"[article] &number &/\d+/ &@day_first day=@number:1..31 !oclock|halfday|hour-mark|hours-said|to|dash|times|number",
+    r"[article] &number &/\d+/ &@day_first day=@number:1..31 "
+    "!oclock|halfday|hour-mark|hours-said|to|dash|times|number",
 )
 
 
@@ -233,7 +233,8 @@ Rule(
         "!ordinal-end nths=@nths !month|unit|part|dayset|daysets",
         "day-number nths=@numbered_days",
         "&number nths=@month_days &of &@period",  # 3, 15 and 30 of the month
-        "&number <each &[@month_day comma|and|or|to|dash [day-number] @month_day] nths=@month_days !of",  # every 2, 15
+        # every 2, 15
+        "&number <each &[@month_day comma|and|or|to|dash {day-number|each} @month_day] nths=@month_days !of",
         "the !@ordinal nths+=@numbered_day !@is_plain !month|weekday|dayset|number|past|dash",
         _pick,
     ),
@@ -263,7 +264,7 @@ _parse_named_days = Rule(
         "nths=@nths of &[weekday to|dash|comma|and] names=@weekday_list",  # the 1st and last of Monday to Friday
         lambda nths, names: replace(_pick(names), marked=True, on=True, positions=nths),
     ),
-    ("runs+=@dates {" + _NEXT + "[on] [each] runs+=@dates}", lambda runs: Days(dates=tuple(chain(*runs)))),
+    ("runs+=@dates {[" + _NEXT + "[on] [each]] runs+=@dates}", lambda runs: Days(dates=tuple(chain(*runs)))),
     ("days=@items period=@period", lambda days, period: _limit(days, period) if days.is_counted else None),
     ("days=@items &of|in period=@limited_period", _limit),
     ("days=@items weeks=@week_numbers", lambda days, weeks: replace(days, weeks=weeks)),

@@ -43,7 +43,11 @@ Rule(
     ("[on !part] [for] !tonight count=relday", partial(Relative, "day")),
 )
 Rule("weeks", "count=@count unit:4", ("a unit:8", lambda: 2))
-Rule("business_days", "count=@number business", ("a business", lambda: 1))
+Rule(
+    "business_days",
+    "count=@number business",
+    ("a business", "[on] [article] !daysets business &before|after", lambda: 1),
+)
 Rule(
     "distance",
     "length=@length !<oclock",  # "9 uur van maandag tot vrijdag" is a time of day
@@ -56,7 +60,7 @@ Rule(
     "last",  # the last day of a month, from which another is counted
     ("[article] nth=ordinal-end !@is_plain", lambda nth: Days((Pick(nth, DAY),), Period(definite=True))),
 )
-parse_relative = Rule(
+Rule(
     "relative",
     ("now", partial(Relative, "now")),
     (
@@ -71,7 +75,6 @@ parse_relative = Rule(
         "count=@business_days back=@is_before base=@day_point",
         partial(Relative, "business"),
     ),
-    ("[on] [article] !daysets business back=@is_before base=@day_point", partial(Relative, "business", 1)),
     ("length=@distance hence:2", partial(Relative, "length", from_moment=True)),
     (
         "base=@day in|ahead &[@count unit:3..] length=@length",
@@ -89,8 +92,7 @@ parse_relative = Rule(
         "[on] ahead=next unit:4 [on] weekday=weekday",
         partial(Relative, "week"),
     ),
-    ("[on|for] coming dayset:1..2", partial(Relative, "weekend", ahead=0)),
-    ("[on|for|at] ahead=next dayset:1..2", partial(Relative, "weekend")),
+    ("[on|for] coming dayset:1..2", "[on|for|at] ahead=next dayset:1..2", partial(Relative, "weekend")),
     ("[on|for] coming weekday=weekday", "[on|for] ahead=next weekday=weekday", partial(Relative, "weekday")),
     ("[on] [article] closest weekday=weekday to base=@single_day", partial(Relative, "closest")),
 )
@@ -109,26 +111,26 @@ def _find_edge(edge: int, period: Period) -> Relative:
     return Relative("edge", ahead=period.ahead, base=Days((Pick(edge, DAY),), period))
 
 
-parse_edge = Rule(
+Rule(
     "edge",  # the end of the month, the beginning of next year
     ("edge=@edge_of period=@edge_period", _find_edge),
 )
-parse_repeated_edge = Rule(
+Rule(
     "repeated_edge",  # the end of each month, beginning of March, or "at the end" next to "every month"
     (
         "[at|on] edge=edge [period=@period]",
         lambda edge, period: Days((Pick(edge, DAY),), period, marked=bool(period and period.each), on=True),
     ),
 )
-parse_edge_noun = Rule(
+Rule(
     "edge_noun",  # month end, zum Quartalsende
     (
         "[at|on|in] [article] edge=edge-noun",
         lambda edge: Days((Pick(1 if edge > 0 else -1, DAY),), Period(Unit(abs(edge)), definite=True), on=True),
     ),
 )
-parse_within = Rule("within", ("[in|for|on] ahead=next !unit:7 unit=@calendar_unit", Period))
-parse_year_limit = Rule(
+Rule("within", ("[in|for|on] ahead=next !unit:7 unit=@calendar_unit", Period))
+Rule(
     "year_limit",  # in 2027, this year
     (
         "in|for year=@year",
@@ -193,7 +195,7 @@ def _shift(nth: int | None, weekday: int, included: int | None, side: int | None
     return [_make_days(base, first, last), OnlyIf((weekday,))]
 
 
-parse_shifted = Rule(
+Rule(
     "shifted",  # the first Tuesday after the first Monday in November, the Friday before the 25th of each month
     (
         _ANY_WEEKDAY + " [included=on-or] [side=before|after] base=@base",

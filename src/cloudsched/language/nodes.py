@@ -388,8 +388,8 @@ class Place:
     """
 
     names: tuple[str, ...]
-    span: Span = NOWHERE
     is_loose: bool = False
+    span: Span = NOWHERE
 
 
 @node

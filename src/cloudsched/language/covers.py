@@ -602,7 +602,7 @@ class _Covers:
 
 def _describe(clause: Clause) -> set[str]:
     """Return the class of a clause, what it has, and what it says."""
-    names = [name for name in clause.__slots__ if getattr(clause, name)]
+    names: list[str] = [name for name in clause.__match_args__ if getattr(clause, name)]
     if isinstance(clause, Start) and isinstance(clause.point, Months):
         names.append("months")
     elif isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:

@@ -389,8 +389,8 @@ def _resolve_days(days: Days, group: Group, context: Context, shift: int) -> lis
         raise Refused("no-recurrence", days.span, "add 'every' if it repeats, or list the dates")
     if not (days.dates or days.picks[0].nth or days.period):
         coming = find_next_weekday(days.picks[0].what, today)
-        is_due = group.has_times and not _has_passed(group, context, shift)
-        may_be_today = is_due and coming.weekday() == today.weekday()
+        is_weekday = coming.weekday() == today.weekday()
+        may_be_today = is_weekday and not _has_passed(group, context, shift) and group.has_times
         return [ask_day((today, coming), days.span, context) if may_be_today else coming]
     result: list[date] = []
     for base in (today, today + ONE_DAY):

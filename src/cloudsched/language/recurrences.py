@@ -134,9 +134,9 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         if group.part or group.clocks:
             hint = "give a window (from 9:00 to 17:00) or a start (starting at 9:00)"
             raise Refused("contradiction", repeat.span, hint)
-        step = Length(((repeat.unit, repeat.interval),)).seconds
         if not group.window:
-            return _build_interval(group, repeat, step, context, is_on_the_clock="synchronised" in plan.marks)
+            return _build_interval(group, repeat, context, is_on_the_clock="synchronised" in plan.marks)
+        step = Length(((repeat.unit, repeat.interval),)).seconds
         group = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY))
     elif group.months and repeat and repeat.unit == Unit.YEAR and not group.days:
         on_first = replace(group, days=[Days((Pick(1, DAY),))])
@@ -197,21 +197,19 @@ def find_times(
     return [context.assume_default_time()]
 
 
-def _build_interval(group: Group, repeat: Repeat, step: int, context: Context, *, is_on_the_clock: bool) -> list[Draft]:
+def _build_interval(group: Group, repeat: Repeat, context: Context, *, is_on_the_clock: bool) -> list[Draft]:
     """Return the rule of an interval shorter than a day, around the clock.
 
     On the clock, it counts from the full hour or from midnight, of which it has to be a part.
     """
     grid = group.grid or Grid((), ())
     if is_on_the_clock:
-        minutes, hours = step // 60, step // 3600
-        if grid.minutes or grid.seconds or (hours > 1 and grid.hours):
-            raise Refused("contradiction", grid.span)
-        if step % 60 or (hours and step % 3600) or (24 % hours if hours else 60 % minutes):
+        whole = 24 if repeat.unit == Unit.HOUR else 60
+        if group.grid or repeat.unit == Unit.SECOND or whole % repeat.interval:
             raise Refused("inexpressible", repeat.span)
-        repeat = Repeat(1, Unit.HOUR if minutes > 1 else Unit.MINUTE)
-        named = tuple(range(0, 24, hours)) if hours > 1 else grid.hours
-        grid = Grid(tuple(range(0, 60, minutes)) if minutes > 1 else (), named, (0,))
+        steps = tuple(range(0, whole, repeat.interval))
+        grid = Grid((0,), steps if repeat.interval > 1 else ()) if repeat.unit == Unit.HOUR else Grid(steps, ())
+        repeat = Repeat(1, Unit.HOUR)
     [draft] = build_day_rules(replace(group, repeat=repeat), context)
     draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
     if repeat.unit == Unit.HOUR and grid.minutes:

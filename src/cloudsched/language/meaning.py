@@ -99,7 +99,7 @@ def _repeat_counted(group: Group, context: Context) -> None:
             raise Refused("inexpressible", node.span, "name the date")
         if not isinstance(base, Days) or base.dates:
             continue
-        if repeat or base.marked or _is_repeated(replace(base, span=node.span), context, bounded=False, is_range=True):
+        if repeat or base.marked or _is_repeated(replace(base, span=node.span), context, is_range=True):
             period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
             days, group.only_if = count_days(node, base, period)
             group.days.append(replace(days, period=base.period))
@@ -218,11 +218,8 @@ def settle_context(plan: Plan, context: Context) -> None:
 def _is_recurring(plan: Plan, context: Context) -> bool:
     if plan.recurs:
         return True
-    bounded = bool(plan.ends or plan.exceptions or plan.calendars or plan.start)
     decided = [
-        _is_repeated(days, context, bounded=bounded, is_range=group.only_if is not None)
-        for group in plan.groups
-        for days in group.days
+        _is_repeated(days, context, is_range=group.only_if is not None) for group in plan.groups for days in group.days
     ]
     if not any(decided):
         return False
@@ -234,7 +231,7 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     return True
 
 
-def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool) -> bool:
+def _is_repeated(days: Days, context: Context, *, is_range: bool) -> bool:
     """Return whether days without "every" or a plural still mean a repetition. Ask if it is unclear."""
     period = days.period
     may_be_yearly = context.is_yearly or len(days.dates) >= _MANY_DATES
@@ -251,8 +248,6 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
             return True
         if not days.is_counted or (not period and days.picks[0].what == DAY):
             return False
-        if bounded:
-            return True
     options = (Option("every time", True), Option("only the next time", False))
     return context.choices.pick("once-or-repeat", days.span, options)
 

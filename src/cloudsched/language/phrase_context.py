@@ -26,7 +26,6 @@ HOURS_OF_PART = (
     range(10, 17),
 )
 """The hours that a part of the day may have, by its number."""
-_EVENING = 2
 
 
 class TimeOfDay(NamedTuple):
@@ -139,8 +138,6 @@ class Context:
             return time
         if said is not None:
             late = time._replace(hour=(hour + NOON) % 24)
-            if hour == NOON and said == _EVENING:
-                raise Refused("too-vague", clock.span, "write midnight and say on which day")
             if hour == NOON and said == 0:  # "12 in the morning"
                 return self._ask("bare-hour", clock, (late, time))
             if late.hour not in HOURS_OF_PART[said]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.dates import ONE_DAY, add_length, find_first_day, find_period, find_range, make_local_time
@@ -40,9 +40,6 @@ from cloudsched.language.rules import (
     fill_days,
     lacks_days,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
@@ -106,8 +103,7 @@ def _check_times(plan: Plan) -> None:
     if start.clock is not None and timed and not is_exact:
         raise Refused("contradiction", start.span)
     for end in plan.ends:
-        named = isinstance(end.point, Date | Relative) or (isinstance(end.point, Days) and end.point.dates)
-        if end.clock is not None and not (named and (timed or is_fine or start.clock)):
+        if end.clock is not None and not (timed or is_fine or start.clock):
             raise Refused(
                 "contradiction",
                 end.span,
@@ -145,7 +141,7 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         group = context.choices.pick("which-of-month", group.months.span, choices)
     settled = bool(plan.marks & SKIPS.keys())
     drafts = build_day_rules(group, context, settled=settled)
-    times = find_times(group, context, plan.start, drafts, step)
+    times = find_times(group, context, plan.start, step)
     for draft in drafts:
         draft.times = times
         draft.week_start = group.week_start.weekday if group.week_start else 0
@@ -163,10 +159,8 @@ def ask_window(window: Window, context: Context, repeatedly: str = "") -> list[C
     return context.choices.pick("window", window.span, options)
 
 
-def find_times(
-    group: Group, context: Context, start: Start | None = None, drafts: Sequence[Draft] = (), step: int = 0
-) -> list[TimeOfDay]:
-    """Return the times of day of a group, or of the start. They may change the days of its rules.
+def find_times(group: Group, context: Context, start: Start | None = None, step: int = 0) -> list[TimeOfDay]:
+    """Return the times of day of a group, or of the start.
 
     Those in a window are so many seconds apart, unless the phrase names them.
     """
@@ -180,7 +174,8 @@ def find_times(
             chosen = ask_window(group.window, context, repeatedly)
             if chosen:
                 return context.resolve_times(chosen, None)
-        return _list_steps(window, step or 3600, group.window, drafts)
+        is_daily = group.repeat is not None and group.repeat.unit == Unit.DAY and not group.days
+        return _list_steps(window, step or 3600, group.window, is_daily=is_daily)
     if group.grid:
         grid = group.grid
         return [
@@ -219,12 +214,10 @@ def _build_interval(group: Group, repeat: Repeat, context: Context, *, is_on_the
     return [draft]
 
 
-def _list_steps(
-    within: tuple[TimeOfDay, TimeOfDay], step: int, window: Window, drafts: Sequence[Draft]
-) -> list[TimeOfDay]:
+def _list_steps(within: tuple[TimeOfDay, TimeOfDay], step: int, window: Window, *, is_daily: bool) -> list[TimeOfDay]:
     begin, end = (time.hour * 3600 + time.minute * 60 + time.second for time in within)
     if end < begin:
-        if not all(draft.freq == "DAILY" for draft in drafts):
+        if not is_daily:
             raise Refused("inexpressible", window.span, "a window that crosses midnight must apply to every day")
         end += 86_400
     times = range(begin + step * window.open_first, end + 1 - window.open_last, step)

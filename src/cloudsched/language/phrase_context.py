@@ -158,18 +158,18 @@ class Context:
         first, last = window.first, window.last
         if is_bare(first) and last.half is not None:
             end = self.resolve_time(last)
-            afternoon = TimeOfDay(first.hour % NOON + NOON * last.half, first.minute)
-            start = afternoon if afternoon < end else TimeOfDay(first.hour % NOON, first.minute)
+            likely, *_ = times = list_times(first)
+            start = max((time for time in times if time < end), default=likely)
             self.choices.assume(say("It begins at {start}.", start=start))
             return start, end
         start = self.resolve_time(first)
-        if is_bare(last) and not self.clock24 and last.hour < NOON:
-            end = TimeOfDay(last.hour, last.minute)
-            if end <= start and end.hour + NOON > start.hour:
-                end = TimeOfDay(last.hour + NOON, last.minute)
-                self.choices.assume(say("It ends at {end}.", end=end))
-            return start, end
-        return start, self.resolve_time(last)
+        if not is_bare(last) or self.clock24 or last.hour == NOON:
+            return start, self.resolve_time(last)
+        likely, *_ = times = list_times(last)
+        end = min((time for time in times if time > start), default=likely)
+        if end != likely:
+            self.choices.assume(say("It ends at {end}.", end=end))
+        return start, end
 
     def _ask(self, code: str, clock: Clock, times: tuple[TimeOfDay, ...]) -> TimeOfDay:
         return self.choices.pick(code, clock.span, [Option(say("at {time}", time=time), time) for time in times])
@@ -183,6 +183,13 @@ class Context:
             Option(say("{time} in the afternoon", time=afternoon), afternoon),
         )
         return self.choices.pick("bare-hour", clock.span, options)
+
+
+def list_times(clock: Clock) -> list[TimeOfDay]:
+    """Return the times of day that a clock may mean, the likeliest first."""
+    hour = clock.hour if clock.half is None else clock.hour % NOON + NOON * clock.half
+    hours = (hour, hour + NOON) if clock.half is None and not clock.exact else (hour,)
+    return [TimeOfDay(each % 24, clock.minute, clock.second) for each in hours]
 
 
 def is_bare(clock: Clock) -> bool:

@@ -245,13 +245,10 @@ def _build_days(group: Group, months: Sequence[int], context: Context) -> list[D
 def _count_in_months(days: Days, repeat: Repeat, interval: int, context: Context) -> Days:
     """Return days that are counted in the months, or the quarters, of a repetition."""
     period, picks = days.period or Period(), days.picks
-    is_other = interval > 1 or period.year is not None or not all(pick.nth for pick in picks)
-    if days.dates or days.weeks or period.interval > 1 or (period.months and is_other):
+    if days.dates or days.weeks or period.interval > 1 or period.months or period.year:
         raise Refused("contradiction", days.span)
     within = Period(interval=interval)
-    if period.months:
-        within = Period(Unit.YEAR, months=period.months)
-    elif not days.is_counted:
+    if not days.is_counted:
         if not days.marked or days.plural:
             first = tuple(Pick(1, pick.what) for pick in picks)
             options = (Option("the first of each month", first), Option("every one", picks))

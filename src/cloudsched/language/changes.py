@@ -233,7 +233,7 @@ def _parse_exchange(parser: Parser) -> Change | None:
 def _is_one(group: Group, context: Context) -> bool:
     """Return whether the next occurrence alone is meant, or each."""
     options = (Option("only the next time", True), Option("every time", False))
-    return context.choices.pick("once-or-repeat", group.days[0].span, options)
+    return context.pick("once-or-repeat", group.days[0].span, options)
 
 
 def _find_parts(parser: Parser) -> tuple[Sequence[Clause], Sequence[Clause], bool] | None:

@@ -52,7 +52,7 @@ def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
         options = [Option(f"every {interval} {unit}s", rarely)]
         if repeat.unit != Unit.HOUR and not group.days:
             options.append(Option(f"{rate} a {unit}", _spread_evenly(often, repeat)))
-        return context.choices.pick("bi", repeat.span, options)
+        return context.pick("bi", repeat.span, options)
     named = len(group.clocks) if repeat.unit == Unit.DAY else sum(len(d.picks) + len(d.dates) for d in group.days)
     if repeat.unit >= Unit.DAY and named:
         if named != repeat.rate or repeat.interval > 1:
@@ -61,7 +61,7 @@ def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
         return often
     if repeat.unit < Unit.DAY or repeat.rate > 12 or group.window:
         raise Refused("too-vague", repeat.span, "list the times")
-    return context.choices.pick("rate", repeat.span, (Option("spread evenly", _spread_evenly(often, repeat)),))
+    return context.pick("rate", repeat.span, (Option("spread evenly", _spread_evenly(often, repeat)),))
 
 
 def _spread_evenly(group: Group, repeat: Repeat) -> Group:
@@ -120,9 +120,9 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
     move_weekdays(group, find_shift(group, context), context)
     repeat = group.repeat
     if group.months and group.months.doubtful:
-        context.choices.assume("It applies to these months every year.")
+        context.assume("It applies to these months every year.")
         if not repeat or not group.days:
-            context.choices.pick("months-or-span", group.months.span, (Option("in these months of every year", None),))
+            context.pick("months-or-span", group.months.span, (Option("in these months of every year", None),))
     if repeat and repeat.rate > 1:
         group = resolve_rate(group, repeat, context)
     repeat, step = group.repeat, 0
@@ -138,7 +138,7 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         on_first = replace(group, days=[Days((Pick(1, DAY),))])
         daily = replace(group, repeat=Repeat(1, Unit.DAY))
         choices = (Option("on the first day of the month", on_first), Option("on every day of the month", daily))
-        group = context.choices.pick("which-of-month", group.months.span, choices)
+        group = context.pick("which-of-month", group.months.span, choices)
     settled = bool(plan.marks & SKIPS.keys())
     drafts = build_day_rules(group, context, settled=settled)
     times = find_times(group, context, plan.start, step)
@@ -156,7 +156,7 @@ def ask_window(window: Window, context: Context, repeatedly: str = "") -> list[C
         options.append(Option(repeatedly, []))
     if window.spoken is not None:
         options.append(Option("minutes before the hour", [window.spoken]))
-    return context.choices.pick("window", window.span, options)
+    return context.pick("window", window.span, options)
 
 
 def find_times(group: Group, context: Context, start: Start | None = None, step: int = 0) -> list[TimeOfDay]:
@@ -183,7 +183,7 @@ def find_times(group: Group, context: Context, start: Start | None = None, step:
         ]
     if group.clocks:
         if group.midnight and not (group.relatives or group.part):
-            context.choices.assume("Midnight is the start of the day.")
+            context.assume("Midnight is the start of the day.")
         return context.resolve_times(group.clocks, part)
     if start is not None and start.clock is not None:
         return [context.resolve_time(start.clock)]
@@ -199,11 +199,15 @@ def _build_interval(group: Group, repeat: Repeat, context: Context, *, is_on_the
     """
     grid = group.grid or Grid((), ())
     if is_on_the_clock:
-        whole = 24 if repeat.unit == Unit.HOUR else 60
-        if group.grid or repeat.unit == Unit.SECOND or whole % repeat.interval:
+        is_hourly = repeat.unit == Unit.HOUR
+        whole = 24 if is_hourly else 60
+        if grid.minutes or grid.seconds or repeat.unit == Unit.SECOND or whole % repeat.interval:
             raise Refused("inexpressible", repeat.span)
         steps = tuple(range(0, whole, repeat.interval))
-        grid = Grid((0,), steps if repeat.interval > 1 else ()) if repeat.unit == Unit.HOUR else Grid(steps, ())
+        if is_hourly:
+            grid = Grid((0,), steps if repeat.interval > 1 else grid.hours)
+        else:
+            grid = Grid(steps, grid.hours)
         repeat = Repeat(1, Unit.HOUR)
     [draft] = build_day_rules(replace(group, repeat=repeat), context)
     draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
@@ -329,7 +333,7 @@ class Builder:
             is_year = plan.within.unit == Unit.YEAR
             if not is_year:
                 said = say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=self.start, until=until)
-                context.choices.assume(said)
+                context.assume(said)
             self.has_start = self.has_start or self.start > today or is_year
 
     def _is_needed(self, text: str, full: Schedule) -> bool:
@@ -345,9 +349,9 @@ class Builder:
         said = fill_days(draft, self.start)
         if not said:
             return
-        self.context.choices.assume(said)
+        self.context.assume(said)
         if lacks_days(draft):
-            draft.skip = self.context.choices.pick("month-end", NOWHERE, MONTH_ENDS)
+            draft.skip = self.context.pick("month-end", NOWHERE, MONTH_ENDS)
         self.is_floating = True
 
     def _apply_end(self, plan: Plan) -> None:
@@ -359,7 +363,7 @@ class Builder:
         self.until = None
         if end.count is not None and end.before and self.drafts[0].freq not in _STEPS:
             options = (Option(say("{count} times in total", count=end.count), end.count),)
-            context.choices.pick("count-or-rate", end.span, options)
+            context.pick("count-or-rate", end.span, options)
         self.count = self._count_times(plan, end.length) if end.length else end.count
         if self.count is not None:
             return
@@ -379,7 +383,7 @@ class Builder:
         if until < self.start:
             raise Refused("never" if self.has_start else "past", end.span)
         self.until = make_local_time(until, *(context.resolve_time(end.clock) if end.clock else END_OF_DAY))
-        context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=until))
+        context.assume(say("The last day is {until:%Y-%m-%d}.", until=until))
 
     def _count_times(self, plan: Plan, length: Length) -> int | None:
         """Return the number of occurrences in a length of time. None if it is not exact, so that a date ends it."""
@@ -413,7 +417,7 @@ class Builder:
                 return context.local
             if self.has_start:
                 return begin
-            context.choices.assume("The interval counts from now.")
+            context.assume("The interval counts from now.")
             step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
             # With a number of times, the first one is one interval from now.
             return context.local if is_open else context.local + timedelta(seconds=step)

@@ -116,7 +116,7 @@ def resolve_date_order(node: Date, context: Context) -> Date:
         Option(say("{day} {month}", day=order[1], month=say(English.months[order[0] - 1])), order)
         for order in ((node.month or 1, node.day or 1), node.swapped)
     ]
-    chosen = context.choices.pick("date-order", node.span, options)
+    chosen = context.pick("date-order", node.span, options)
     return replace(node, month=chosen[0], day=chosen[1])
 
 
@@ -153,7 +153,7 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
     start = today if node.base is None else find_first_day(node.base, context, base)
     if node.kind == "edge":
         if node.ahead is None:
-            context.choices.assume(say("That is {at}.", at=start))
+            context.assume(say("That is {at}.", at=start))
         return start
     if node.kind == "business":
         return _add_business_days(node, context, start)
@@ -169,7 +169,7 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
 def _add_business_days(node: Relative, context: Context, day: date) -> date:
     if context.calendar is not None:
         raise Refused("inexpressible", node.span, "give the date: which days are holidays is not known here")
-    context.choices.assume("Monday to Friday are business days, also holidays.")
+    context.assume("Monday to Friday are business days, also holidays.")
     step = -ONE_DAY if node.back else ONE_DAY
     weeks, more = divmod(node.count - 1, 5)
     day += step * 7 * weeks
@@ -196,7 +196,7 @@ def ask_day(days: Iterable[date], span: Span, context: Context) -> date:
     """Ask which of some days is meant."""
     today = context.today
     options = [Option(say("today, {day:%Y-%m-%d}", day=day) if day == today else say_day(day), day) for day in days]
-    return context.choices.pick("this-or-next", span, options)
+    return context.pick("this-or-next", span, options)
 
 
 def find_nth_day(node: Days, context: Context, base: date) -> date:

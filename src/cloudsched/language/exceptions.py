@@ -73,7 +73,7 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
         if moved or counted:
             found[WEEKENDS] = moved or "SKIP"
         if context.calendar is None:
-            context.choices.assume("Monday to Friday are business days, also holidays.")
+            context.assume("Monday to Friday are business days, also holidays.")
         else:
             found[context.calendar] = moved or "SKIP"
     if not found:
@@ -118,7 +118,7 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
                     _remove_days(draft, point)
             else:
                 result = find_first_day(point, context, base)
-                context.choices.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))
+                context.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))
                 if isinstance(point, Date) and point.clock is not None:
                     result = make_local_time(result, *context.resolve_time(point.clock))
                 dates.append(result.isoformat())
@@ -141,7 +141,7 @@ def _list_stretch(point: Stretch | Period, context: Context, base: date) -> list
         raise Refused("past", point.span)
     if days >= _LONGEST_STRETCH:
         raise Refused("inexpressible", point.span, "name months, or make two schedules: one before, one after")
-    context.choices.assume(say("It leaves out {first:%Y-%m-%d} to {last:%Y-%m-%d}.", first=first, last=last))
+    context.assume(say("It leaves out {first:%Y-%m-%d} to {last:%Y-%m-%d}.", first=first, last=last))
     dates = [(first + timedelta(days=day)).isoformat() for day in range(days + 1)]
     context.stretched.update(dates)
     return dates

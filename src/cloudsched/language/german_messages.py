@@ -222,7 +222,6 @@ GERMAN_MESSAGES: Final = {
     "{first} and {then}": "{first} und {then}",
     "{weekday}, {day:%Y-%m-%d}": "{weekday}, {day:%d.%m.%Y}",
     "today, {day:%Y-%m-%d}": "heute, {day:%d.%m.%Y}",
-    "{day} at 00:00": "{day} um 0:00",
     "{day} {month}": "{day}. {month}",
     "the one on {day}": "der am {day}",
     "every two weeks": "alle zwei Wochen",
@@ -349,7 +348,6 @@ GERMAN_MESSAGES: Final = {
     "give an end date instead of a number of times": "nenne ein Ende statt einer Anzahl",
     "make two schedules: one for each kind of day": "mach zwei Zeitpläne: einen für jede Art von Tagen",
     "use either an interval in days or days of the week": "nimm entweder einen Abstand in Tagen oder Wochentage",
-    "write midnight and say on which day": "schreib Mitternacht, und an welchem Tag",
     "say the times before and after midnight one by one": "sag die Zeiten vor und nach Mitternacht einzeln",
     "name the day on which that time is, for example: on Saturday at 1:00": (
         "nenne den Tag, an dem diese Uhrzeit ist, zum Beispiel: am Samstag um 1:00"

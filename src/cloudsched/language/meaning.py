@@ -99,7 +99,7 @@ def _repeat_counted(group: Group, context: Context) -> None:
             raise Refused("inexpressible", node.span, "name the date")
         if not isinstance(base, Days) or base.dates:
             continue
-        if repeat or base.marked or _is_repeated(replace(base, span=node.span), context, bounded=False, is_range=True):
+        if repeat or base.marked or _is_repeated(replace(base, span=node.span), context, is_range=True):
             period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
             days, group.only_if = count_days(node, base, period)
             group.days.append(replace(days, period=base.period))
@@ -119,14 +119,14 @@ def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None
         if days.is_weekly and not days.marked:
             options.append(Option("each of them once", parts))
         options.append(Option("all of them", [days]))
-        picked = context.choices.pick("which-of-month", days.span, options)
+        picked = context.pick("which-of-month", days.span, options)
         chosen += picked
     group.days = chosen
     for node in [node for node in group.relatives if node.kind == "weekend"]:
         both = [replace(node, kind="weekday", weekday=day) for day in WEEKEND]
         halves = (Option("Saturday", both[:1]), Option("Sunday", both[1:]), Option("both", both))
         group.relatives.remove(node)
-        meant = context.choices.pick("which-of-month", node.span, halves)
+        meant = context.pick("which-of-month", node.span, halves)
         group.relatives += meant
 
 
@@ -151,9 +151,9 @@ def _leave_out_special_days(plan: Plan, context: Context) -> None:
             if "and" in (group.joined, general.joined) and not is_rest:
                 both = Option[list[Except]]("both times on those days", [])
                 instead = Option("those days only at their own time", only)
-                only = context.choices.pick("special-days", group.days[0].span, (instead, both))
+                only = context.pick("special-days", group.days[0].span, (instead, both))
             elif not is_rest:
-                context.choices.assume("Days with a time of their own run only at that time.")
+                context.assume("Days with a time of their own run only at that time.")
             general.exceptions += only
 
 
@@ -212,17 +212,14 @@ def settle_context(plan: Plan, context: Context) -> None:
         if plan.place.is_loose and context.is_titled:  # "meet Bob in London" may be where, and no zone
             names, code = tuple(dict.fromkeys((context.timezone, *names))), "place"
         options = [Option(name, name) for name in names]
-        context.timezone = names[0] if len(names) == 1 else context.choices.pick(code, plan.place.span, options)
+        context.timezone = names[0] if len(names) == 1 else context.pick(code, plan.place.span, options)
 
 
 def _is_recurring(plan: Plan, context: Context) -> bool:
     if plan.recurs:
         return True
-    bounded = bool(plan.ends or plan.exceptions or plan.calendars or plan.start)
     decided = [
-        _is_repeated(days, context, bounded=bounded, is_range=group.only_if is not None)
-        for group in plan.groups
-        for days in group.days
+        _is_repeated(days, context, is_range=group.only_if is not None) for group in plan.groups for days in group.days
     ]
     if not any(decided):
         return False
@@ -230,11 +227,11 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     if any(group.relatives for group in plan.groups) or not (all(decided) or is_weekly):
         raise Refused("contradiction", plan.days[0].span)
     if not all(decided):
-        context.choices.assume("It is in every week.")
+        context.assume("It is in every week.")
     return True
 
 
-def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool) -> bool:
+def _is_repeated(days: Days, context: Context, *, is_range: bool) -> bool:
     """Return whether days without "every" or a plural still mean a repetition. Ask if it is unclear."""
     period = days.period
     may_be_yearly = context.is_yearly or len(days.dates) >= _MANY_DATES
@@ -247,14 +244,12 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
             return several or len(period.months) > 1 or days.plural
         if several or is_business or (period and not period.definite):
             unit = period.unit if period is not None else Unit.MONTH if days.is_counted else Unit.WEEK
-            context.choices.assume(f"It is in every {unit.name.lower()}.")
+            context.assume(f"It is in every {unit.name.lower()}.")
             return True
         if not days.is_counted or (not period and days.picks[0].what == DAY):
             return False
-        if bounded:
-            return True
     options = (Option("every time", True), Option("only the next time", False))
-    return context.choices.pick("once-or-repeat", days.span, options)
+    return context.pick("once-or-repeat", days.span, options)
 
 
 _MANY_DATES = 3
@@ -303,7 +298,7 @@ def _place_within(group: Group, within: Period, context: Context) -> None:
         if within.ahead and within.unit != Unit.QUARTER:  # the first day of "next week", or the one after a week
             then = add_length(context.today, Length(((within.unit, within.ahead),), within.span))
         options = [Option(say_day(day), day) for day in ((first, then) if within.ahead else (then,))]
-        chosen = context.choices.pick("which-of-month", within.span, options)
+        chosen = context.pick("which-of-month", within.span, options)
         group.relatives.append(Relative("day", (chosen - context.today).days, span=within.span))
         return
     are_free = all(days.is_counted and not (days.dates or days.period) for days in group.days)
@@ -342,10 +337,10 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
     if shift and part is not None and part.is_adverb and days[0] > context.today and part.span > group.clocks[-1].span:
         # "morgen um 3 Uhr nachts" may be early tomorrow, or late in tomorrow's night
         options = [Option(say_day(days[0] + timedelta(days=more)), more) for more in (0, shift)]
-        shift = context.choices.pick("this-or-next", part.span, options)
+        shift = context.pick("this-or-next", part.span, options)
     if shift:
         days = [day + timedelta(days=shift) for day in days]
-        context.choices.assume(say("That is on {days}, in the night.", days=say_all([say_day(day) for day in days])))
+        context.assume(say("That is on {days}, in the night.", days=say_all([say_day(day) for day in days])))
     return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
 
 
@@ -389,8 +384,8 @@ def _resolve_days(days: Days, group: Group, context: Context, shift: int) -> lis
         raise Refused("no-recurrence", days.span, "add 'every' if it repeats, or list the dates")
     if not (days.dates or days.picks[0].nth or days.period):
         coming = find_next_weekday(days.picks[0].what, today)
-        is_due = group.has_times and not _has_passed(group, context, shift)
-        may_be_today = is_due and coming.weekday() == today.weekday()
+        is_weekday = coming.weekday() == today.weekday()
+        may_be_today = is_weekday and not _has_passed(group, context, shift) and group.has_times
         return [ask_day((today, coming), days.span, context) if may_be_today else coming]
     result: list[date] = []
     for base in (today, today + ONE_DAY):

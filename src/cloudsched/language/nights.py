@@ -47,7 +47,7 @@ def _ask_midnight(group: Group, clock: Clock, context: Context) -> int:
         if len(group.clocks) > 1:
             raise Refused("too-vague", clock.span, "write 00:00 and say on which day")
         options = (Option("the midnight at the start of the day", 0), Option("the midnight at the end of the day", 1))
-        return context.choices.pick("midnight", clock.span, options)
+        return context.pick("midnight", clock.span, options)
     return 0
 
 
@@ -59,5 +59,5 @@ def move_weekdays(group: Group, shift: int, context: Context) -> None:
             raise Refused("inexpressible", days.span, hint)
         moved = [(pick.what + shift) % 7 for pick in days.picks]
         days_said = say_all([say(English.weekdays[day]) for day in moved])
-        context.choices.assume(say("That is on {days}, in the night.", days=days_said))
+        context.assume(say("That is on {days}, in the night.", days=days_said))
         group.days[at] = replace(days, picks=tuple(Pick(0, day) for day in moved), business=False)

@@ -21,7 +21,6 @@ from cloudsched.language.nodes import Phrase, Place, Span
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import (
     Alternative,
-    Choices,
     Option,
     Problem,
     Reading,
@@ -264,8 +263,8 @@ class Reader:
         if change is None:
             return None
 
-        def build(choices: Choices) -> Schedule:
-            context = replace(self.context, timezone=current.timezone, choices=choices, stretched=set())
+        def build(context: Context) -> Schedule:
+            context.timezone = current.timezone
             changed = change(current.as_fixed(), context)
             follows = context.follows or (current.follows_owner and not context.is_placed)
             return changed.follow_owner() if follows else changed
@@ -323,7 +322,7 @@ class Reader:
         tokens = tokenise(title, self.language)
         matches = classify(tokens, self.language)
 
-        def build(choices: Choices) -> Schedule:
+        def build(context: Context) -> Schedule:
             spend_steps(_STEPS * len(phrase.clauses))
             open_time = None
             if is_free:
@@ -332,17 +331,12 @@ class Reader:
                 if (span := find_open_time(tokens, matches, ["condition"])) is not None:
                     raise Refused("half-known", (begin + span[0], begin + span[1]))
                 open_time = find_open_time(tokens, matches)
-            context = replace(
-                self.context,
-                choices=choices,
-                is_titled=bool(typed),
-                is_yearly=any("yearly-event" in each for each in matches),
-                stretched=set(),
-            )
+            context.is_titled = bool(typed)
+            context.is_yearly = any("yearly-event" in each for each in matches)
             schedule = build_schedule(phrase.clauses, context)
-            if open_time is not None and not choices.is_timed:
+            if open_time is not None and not context.is_timed:
                 raise Refused("half-known", (begin + open_time[0], begin + open_time[1]))
-            is_new = phrase.is_asked or choices.taken or not schedule.is_single_time
+            is_new = phrase.is_asked or context.taken or not schedule.is_single_time
             if not is_new and re.match(self.language.past, title):
                 raise Unclear("past", (begin, end), [Option(title, None)])
             return schedule.follow_owner() if context.follows else schedule
@@ -358,7 +352,7 @@ class Reader:
         if is_question or "question-word" in c.matches[0]:  # "could you call Bob at 9?" is none
             raise Refused("no-task", span)
 
-    def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None, clauses: int = 4) -> Reading:
+    def _build_reading(self, build: Callable[[Context], Schedule], title: str | None, clauses: int = 4) -> Reading:
         """Return the schedule, or a question that lists the one of each answer, or a refusal if no answer gives one.
 
         Each question is answered to the end before the next answer is tried. So a phrase with many questions, with more
@@ -373,10 +367,10 @@ class Reader:
             if not tried or len(readings) >= MOST_READINGS:
                 break
             taken, label = tried.pop()
-            choices = Choices(taken)
+            context = replace(self.context, taken=taken, notes=[], stretched=set())
             try:
                 with refuse_impossible():
-                    schedule = build(choices)
+                    schedule = build(context)
             except Unclear as open_:
                 asked = open_.code, open_.span
                 problems.setdefault(asked, Problem(open_.span, open_.code, QUESTIONS[open_.code]))
@@ -387,7 +381,7 @@ class Reader:
                 refused = error
             else:
                 if not problems:
-                    notes = (*choices.notes, *list_surprises(schedule, self.language.code))
+                    notes = (*context.notes, *list_surprises(schedule, self.language.code))
                     return Reading("schedule", schedule, title, notes)
                 readings.append(Alternative(schedule, label))
         if not readings:

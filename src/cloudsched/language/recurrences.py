@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.dates import ONE_DAY, add_length, find_first_day, find_period, find_range, make_local_time
@@ -41,9 +41,6 @@ from cloudsched.language.rules import (
     lacks_days,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
     """Resolve "twice a week" by the days or times that the phrase names, or ask. "Biweekly" may be every two weeks."""
@@ -55,7 +52,7 @@ def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
         options = [Option(f"every {interval} {unit}s", rarely)]
         if repeat.unit != Unit.HOUR and not group.days:
             options.append(Option(f"{rate} a {unit}", _spread_evenly(often, repeat)))
-        return context.choices.pick("bi", repeat.span, options)
+        return context.pick("bi", repeat.span, options)
     named = len(group.clocks) if repeat.unit == Unit.DAY else sum(len(d.picks) + len(d.dates) for d in group.days)
     if repeat.unit >= Unit.DAY and named:
         if named != repeat.rate or repeat.interval > 1:
@@ -64,7 +61,7 @@ def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
         return often
     if repeat.unit < Unit.DAY or repeat.rate > 12 or group.window:
         raise Refused("too-vague", repeat.span, "list the times")
-    return context.choices.pick("rate", repeat.span, (Option("spread evenly", _spread_evenly(often, repeat)),))
+    return context.pick("rate", repeat.span, (Option("spread evenly", _spread_evenly(often, repeat)),))
 
 
 def _spread_evenly(group: Group, repeat: Repeat) -> Group:
@@ -106,8 +103,7 @@ def _check_times(plan: Plan) -> None:
     if start.clock is not None and timed and not is_exact:
         raise Refused("contradiction", start.span)
     for end in plan.ends:
-        named = isinstance(end.point, Date | Relative) or (isinstance(end.point, Days) and end.point.dates)
-        if end.clock is not None and not (named and (timed or is_fine or start.clock)):
+        if end.clock is not None and not (timed or is_fine or start.clock):
             raise Refused(
                 "contradiction",
                 end.span,
@@ -124,9 +120,9 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
     move_weekdays(group, find_shift(group, context), context)
     repeat = group.repeat
     if group.months and group.months.doubtful:
-        context.choices.assume("It applies to these months every year.")
+        context.assume("It applies to these months every year.")
         if not repeat or not group.days:
-            context.choices.pick("months-or-span", group.months.span, (Option("in these months of every year", None),))
+            context.pick("months-or-span", group.months.span, (Option("in these months of every year", None),))
     if repeat and repeat.rate > 1:
         group = resolve_rate(group, repeat, context)
     repeat, step = group.repeat, 0
@@ -134,18 +130,18 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         if group.part or group.clocks:
             hint = "give a window (from 9:00 to 17:00) or a start (starting at 9:00)"
             raise Refused("contradiction", repeat.span, hint)
-        step = Length(((repeat.unit, repeat.interval),)).seconds
         if not group.window:
-            return _build_interval(group, repeat, step, context, is_on_the_clock="synchronised" in plan.marks)
+            return _build_interval(group, repeat, context, is_on_the_clock="synchronised" in plan.marks)
+        step = Length(((repeat.unit, repeat.interval),)).seconds
         group = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY))
     elif group.months and repeat and repeat.unit == Unit.YEAR and not group.days:
         on_first = replace(group, days=[Days((Pick(1, DAY),))])
         daily = replace(group, repeat=Repeat(1, Unit.DAY))
         choices = (Option("on the first day of the month", on_first), Option("on every day of the month", daily))
-        group = context.choices.pick("which-of-month", group.months.span, choices)
+        group = context.pick("which-of-month", group.months.span, choices)
     settled = bool(plan.marks & SKIPS.keys())
     drafts = build_day_rules(group, context, settled=settled)
-    times = find_times(group, context, plan.start, drafts, step)
+    times = find_times(group, context, plan.start, step)
     for draft in drafts:
         draft.times = times
         draft.week_start = group.week_start.weekday if group.week_start else 0
@@ -160,13 +156,11 @@ def ask_window(window: Window, context: Context, repeatedly: str = "") -> list[C
         options.append(Option(repeatedly, []))
     if window.spoken is not None:
         options.append(Option("minutes before the hour", [window.spoken]))
-    return context.choices.pick("window", window.span, options)
+    return context.pick("window", window.span, options)
 
 
-def find_times(
-    group: Group, context: Context, start: Start | None = None, drafts: Sequence[Draft] = (), step: int = 0
-) -> list[TimeOfDay]:
-    """Return the times of day of a group, or of the start. They may change the days of its rules.
+def find_times(group: Group, context: Context, start: Start | None = None, step: int = 0) -> list[TimeOfDay]:
+    """Return the times of day of a group, or of the start.
 
     Those in a window are so many seconds apart, unless the phrase names them.
     """
@@ -180,7 +174,8 @@ def find_times(
             chosen = ask_window(group.window, context, repeatedly)
             if chosen:
                 return context.resolve_times(chosen, None)
-        return _list_steps(window, step or 3600, group.window, drafts)
+        is_daily = group.repeat is not None and group.repeat.unit == Unit.DAY and not group.days
+        return _list_steps(window, step or 3600, group.window, is_daily=is_daily)
     if group.grid:
         grid = group.grid
         return [
@@ -188,7 +183,7 @@ def find_times(
         ]
     if group.clocks:
         if group.midnight and not (group.relatives or group.part):
-            context.choices.assume("Midnight is the start of the day.")
+            context.assume("Midnight is the start of the day.")
         return context.resolve_times(group.clocks, part)
     if start is not None and start.clock is not None:
         return [context.resolve_time(start.clock)]
@@ -197,21 +192,23 @@ def find_times(
     return [context.assume_default_time()]
 
 
-def _build_interval(group: Group, repeat: Repeat, step: int, context: Context, *, is_on_the_clock: bool) -> list[Draft]:
+def _build_interval(group: Group, repeat: Repeat, context: Context, *, is_on_the_clock: bool) -> list[Draft]:
     """Return the rule of an interval shorter than a day, around the clock.
 
     On the clock, it counts from the full hour or from midnight, of which it has to be a part.
     """
     grid = group.grid or Grid((), ())
     if is_on_the_clock:
-        minutes, hours = step // 60, step // 3600
-        if grid.minutes or grid.seconds or (hours > 1 and grid.hours):
-            raise Refused("contradiction", grid.span)
-        if step % 60 or (hours and step % 3600) or (24 % hours if hours else 60 % minutes):
+        is_hourly = repeat.unit == Unit.HOUR
+        whole = 24 if is_hourly else 60
+        if grid.minutes or grid.seconds or repeat.unit == Unit.SECOND or whole % repeat.interval:
             raise Refused("inexpressible", repeat.span)
-        repeat = Repeat(1, Unit.HOUR if minutes > 1 else Unit.MINUTE)
-        named = tuple(range(0, 24, hours)) if hours > 1 else grid.hours
-        grid = Grid(tuple(range(0, 60, minutes)) if minutes > 1 else (), named, (0,))
+        steps = tuple(range(0, whole, repeat.interval))
+        if is_hourly:
+            grid = Grid((0,), steps if repeat.interval > 1 else grid.hours)
+        else:
+            grid = Grid(steps, grid.hours)
+        repeat = Repeat(1, Unit.HOUR)
     [draft] = build_day_rules(replace(group, repeat=repeat), context)
     draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
     if repeat.unit == Unit.HOUR and grid.minutes:
@@ -221,12 +218,10 @@ def _build_interval(group: Group, repeat: Repeat, step: int, context: Context, *
     return [draft]
 
 
-def _list_steps(
-    within: tuple[TimeOfDay, TimeOfDay], step: int, window: Window, drafts: Sequence[Draft]
-) -> list[TimeOfDay]:
+def _list_steps(within: tuple[TimeOfDay, TimeOfDay], step: int, window: Window, *, is_daily: bool) -> list[TimeOfDay]:
     begin, end = (time.hour * 3600 + time.minute * 60 + time.second for time in within)
     if end < begin:
-        if not all(draft.freq == "DAILY" for draft in drafts):
+        if not is_daily:
             raise Refused("inexpressible", window.span, "a window that crosses midnight must apply to every day")
         end += 86_400
     times = range(begin + step * window.open_first, end + 1 - window.open_last, step)
@@ -338,7 +333,7 @@ class Builder:
             is_year = plan.within.unit == Unit.YEAR
             if not is_year:
                 said = say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=self.start, until=until)
-                context.choices.assume(said)
+                context.assume(said)
             self.has_start = self.has_start or self.start > today or is_year
 
     def _is_needed(self, text: str, full: Schedule) -> bool:
@@ -354,9 +349,9 @@ class Builder:
         said = fill_days(draft, self.start)
         if not said:
             return
-        self.context.choices.assume(said)
+        self.context.assume(said)
         if lacks_days(draft):
-            draft.skip = self.context.choices.pick("month-end", NOWHERE, MONTH_ENDS)
+            draft.skip = self.context.pick("month-end", NOWHERE, MONTH_ENDS)
         self.is_floating = True
 
     def _apply_end(self, plan: Plan) -> None:
@@ -368,7 +363,7 @@ class Builder:
         self.until = None
         if end.count is not None and end.before and self.drafts[0].freq not in _STEPS:
             options = (Option(say("{count} times in total", count=end.count), end.count),)
-            context.choices.pick("count-or-rate", end.span, options)
+            context.pick("count-or-rate", end.span, options)
         self.count = self._count_times(plan, end.length) if end.length else end.count
         if self.count is not None:
             return
@@ -388,7 +383,7 @@ class Builder:
         if until < self.start:
             raise Refused("never" if self.has_start else "past", end.span)
         self.until = make_local_time(until, *(context.resolve_time(end.clock) if end.clock else END_OF_DAY))
-        context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=until))
+        context.assume(say("The last day is {until:%Y-%m-%d}.", until=until))
 
     def _count_times(self, plan: Plan, length: Length) -> int | None:
         """Return the number of occurrences in a length of time. None if it is not exact, so that a date ends it."""
@@ -422,7 +417,7 @@ class Builder:
                 return context.local
             if self.has_start:
                 return begin
-            context.choices.assume("The interval counts from now.")
+            context.assume("The interval counts from now.")
             step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
             # With a number of times, the first one is one interval from now.
             return context.local if is_open else context.local + timedelta(seconds=step)

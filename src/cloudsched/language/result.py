@@ -10,7 +10,7 @@ from cloudsched.errors import InvalidSchedule, Portable, SearchLimitReached
 from cloudsched.language.messages import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.nodes import Span
@@ -96,33 +96,6 @@ class Unclear(Portable, Exception):
         self.code = code
         self.span = span
         self.options = options
-
-
-class Choices:
-    """The decisions made so far. An open one interrupts the reading with `Unclear`.
-
-    Attributes:
-        taken: The index of the chosen option, by code and span.
-        notes: The assumptions made, one sentence each.
-        is_timed: True if the phrase names a time of day, or a frequency within one day.
-    """
-
-    def __init__(self, taken: Mapping[tuple[str, Span], int] | None = None) -> None:
-        self.taken = taken or {}
-        self.notes: list[str] = []
-        self.is_timed = True
-
-    def pick(self, code: str, span: Span, options: Sequence[Option[T]]) -> T:
-        """Return the value of the option that was chosen. Raises Unclear before one is."""
-        chosen = self.taken.get((code, span))
-        if chosen is None:
-            raise Unclear(code, span, options)
-        return options[chosen].value
-
-    def assume(self, sentence: str) -> None:
-        """Record an assumption, unless it is recorded already."""
-        if sentence not in self.notes:
-            self.notes.append(sentence)
 
 
 Kind = Literal["schedule", "question", "refusal"]

@@ -166,7 +166,7 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
         if any(abs(day) > 31 or not day for day in draft.month_days):
             raise Refused("no-such-date", span)
         if not is_told and lacks_days(draft):
-            draft.skip = context.choices.pick("month-end", span, MONTH_ENDS)
+            draft.skip = context.pick("month-end", span, MONTH_ENDS)
     return merge(drafts, "weekdays")
 
 
@@ -245,17 +245,14 @@ def _build_days(group: Group, months: Sequence[int], context: Context) -> list[D
 def _count_in_months(days: Days, repeat: Repeat, interval: int, context: Context) -> Days:
     """Return days that are counted in the months, or the quarters, of a repetition."""
     period, picks = days.period or Period(), days.picks
-    is_other = interval > 1 or period.year is not None or not all(pick.nth for pick in picks)
-    if days.dates or days.weeks or period.interval > 1 or (period.months and is_other):
+    if days.dates or days.weeks or period.interval > 1 or period.months or period.year:
         raise Refused("contradiction", days.span)
     within = Period(interval=interval)
-    if period.months:
-        within = Period(Unit.YEAR, months=period.months)
-    elif not days.is_counted:
+    if not days.is_counted:
         if not days.marked or days.plural:
             first = tuple(Pick(1, pick.what) for pick in picks)
             options = (Option("the first of each month", first), Option("every one", picks))
-            picks = context.choices.pick("which-of-month", days.span, options)
+            picks = context.pick("which-of-month", days.span, options)
     elif repeat.unit == Unit.QUARTER and repeat.interval == 1 and any(p.nth <= 1 or p.what != DAY for p in picks):
         within = Period(Unit.QUARTER)
     return replace(days, picks=picks, period=within, loose=False)
@@ -284,7 +281,7 @@ def _build_from_days(days: Days, context: Context) -> list[Draft]:
     [nth] = numbers  # "every third Thursday"
     weekly = [Draft("WEEKLY", nth, [(0, pick.what) for pick in days.picks])]
     options = (Option("one such day each month", found), Option(say("every {nth} weeks", nth=nth), weekly))
-    return weekly if nth > 5 else context.choices.pick("nth-or-interval", days.span, options)
+    return weekly if nth > 5 else context.pick("nth-or-interval", days.span, options)
 
 
 def _build_from_dates(days: Days, context: Context) -> list[Draft]:

@@ -74,7 +74,7 @@ def leave_out(edit: Builder, *points: Point | Stretch) -> Schedule:
     changed = edit.build(Plan(exceptions=[Except(points)]))
     days = {date.fromisoformat(text[:10]) for text in edit.exdates}
     if current and changed.rules == current.rules and not any(list_on(current, context, day) for day in days):
-        context.choices.assume("The schedule does not run then, so nothing changes.")
+        context.assume("The schedule does not run then, so nothing changes.")
     return changed
 
 
@@ -117,7 +117,7 @@ def remove(current: Schedule, context: Context, read: Sequence[Clause], *, singl
     if group.clocks and not group.days and not group.relatives:
         gone = context.resolve_times(group.clocks, part)
         if not any(time in gone for draft in edit.drafts for time in draft.times):
-            context.choices.assume("The schedule does not run then, so nothing changes.")
+            context.assume("The schedule does not run then, so nothing changes.")
         for draft in edit.drafts:
             draft.times = [time for time in draft.times if time not in gone]
             if not draft.times:

@@ -213,35 +213,34 @@ _WAYS: Final = _compile(
         "last:half-known|leads last:!no-time before:!whole": 1.75,  # the word that made it cheap is not in the title
         "title:!plain|compound": 2.0,
         "title:recurs before:whole": 2.0,
-        "before:divided before:!timed|sure rest:!timed|sure": 2.0,
+        "before:divided rest:!timed|sure": 2.0,
         "before:divided rest:days rest:bare rest:!timed": 2.0,
         "before:divided rest:end rest:before": 2.0,
-        "before:divided before:timed rest:timed|part": 2.0,  # "every Friday at 5pm play | Friday Night | Magic"
         "all:!dated": 0.4,  # the schedule names times of day alone
         # "Monday gym | at 7": the day is no title
         f"all:!dated before:!whole title:{_CALENDAR}": 2.0,
         "all:!day before:!whole title:half-known": 9.0,  # "sunset walk": when that is, nobody knows here
         "all:!timed before:!whole title:event": 9.0,
         "all:within all:repeats": 2.0,  # "plan next week every day at 9": what "next week" belongs to is not known
-        "before:clause before:!divided rest:within": 2.0,
+        "before:clause rest:within": 2.0,
         "next:part end:part": 0.45,
         "next:part end:part all:!timed|dated": 9.0,  # "date | night"
         "next:bare next:days second:days second:repeats": 2.0,  # "Taco | Tuesday every Monday"
-        "before:days before:!divided rest:days next:!mark": 2.0,  # "weekday | alarm | every day"
-        "before:days before:!divided rest:days end:change": 2.0,
+        "before:days rest:days next:!mark": 2.0,  # "weekday | alarm | every day"
+        "before:days rest:days end:change": 2.0,
         "next:times end:amount last:plain": 0.4,  # "flight LH | 1830"
         "end:of next:start": 1.5,  # "birthday of | Jan"
         "last:edge": 2.0,
         "last:weekday|article end:number|tens|ordinal|article": 2.0,  # "on Friday | the 15th"
         "before:clause before:!shown last:weekday": 0.2,
         "all:several": 1.2,  # "football | Sunday every two weeks on Monday"
-        "before:bare before:!divided rest:repeats|each": 0.25,  # "month end | review | every evening"
-        "before:clause before:!divided next:part end:part": 2.0,  # "parents evening"
-        "before:clause before:!divided|shown all:!timed title:!amount|lasting": 0.3,
-        "before:clause before:!divided|shown|says-each|sure all:!timed title:!amount|lasting": 1.4,  # "The 5th wave"
-        "before:sure before:!divided|shown|says-each all:!timed title:clock|oclock|halfday|named-time|hours-said": 1.4,
+        "before:bare rest:repeats|each": 0.25,  # "month end | review | every evening"
+        "before:clause next:part end:part": 2.0,  # "parents evening"
+        "before:clause before:!shown all:!timed title:!amount|lasting": 0.3,
+        "before:clause before:!shown|repeats|sure all:!timed title:!amount|lasting": 1.4,  # "The 5th wave"
+        "before:sure before:!shown|repeats all:!timed title:clock|oclock|halfday|named-time|hours-said": 1.4,
         # a single unknown word may have been meant as a time
-        "before:clause before:!divided|shown|relative rest:!clause all:!timed title:single": 1.7,
+        "before:clause before:!shown|relative rest:!clause all:!timed title:single": 1.7,
         "next:mark end:verb-intro": 0.3,  # "10k run | on Saturday"
         "first:relocate|postpone end:from": 9.0,  # "move gym | from monday to friday"
     }
@@ -250,7 +249,6 @@ _WAYS: Final = _compile(
 
 _OPEN_ENDS: Final = frozenset([*_LOOSE.split("|"), "for", "then", "greeting"])
 """The kinds of words that no title has before clauses in its midst."""
-_BLOCKING: Final = {"change", "condition", "until", "between"}
 _COMPOUND: Final = frozenset({"compound"})
 _WRITTEN_TIME: Final = re.compile(r"([01]?\d|2[0-3])\.[0-5]\d")
 """A time of day that might be another number: 9.15."""
@@ -406,15 +404,11 @@ class _Covers:
         if c.ended:
             lead = ()
         spared = sum(self._prices[begin:after]) if lead else 0.0
-        if not (lead or shown or self._kinds[begin] & _BLOCKING) and self._prices[begin] > MOST:
-            return
         said = _describe_all(before) | shown
         if shown and not said.isdisjoint({"timed", "sure"}) and "for" not in self._kinds[begin - 1]:
             # "remind me on Friday at 5 to | plan Monday": all words behind "to" are the title
             prices = [each if each == _NEVER else min(each, _SHOWN) for each in self._prices[begin : self._end]]
-            yield from self._make(begin, self._end, before, extra + sum(prices), {"whole"})
-        if not self._unite(0, begin).isdisjoint({"each", "adverb"}):
-            said.add("says-each")
+            yield from self._make(begin, self._end, extra + sum(prices), {"whole"}, before)
         price = extra + self._price_beginning(begin, before)
         for end in range(begin + 1, self._end + 1):
             price += self._prices[end - 1]
@@ -422,15 +416,14 @@ class _Covers:
                 return
             rest = self._read_rest(end)
             if rest is None:
-                if not (shown and before):
-                    yield from self._find_divided(begin, end, before, price)
+                if not before:
+                    yield from self._find_divided(begin, end, price)
                 continue
             whole = price
-            every = _describe_all((*before, *rest)) if lead else None
-            if every is not None and "settled" not in every:
-                yield from self._make(begin, end, (*lead, *before, *rest), price - spared, said, rest)
+            if lead and "settled" not in _describe_all((*before, *rest)):
+                yield from self._make(begin, end, price - spared, said, (*lead, *before), rest)
                 whole += _DAY_ALONE - spared
-            for way in self._make(begin, end, (*before, *rest), whole, said, rest):
+            for way in self._make(begin, end, whole, said, before, rest):
                 yield way
                 if {"shown", "clause"} <= said and "day" not in said and "single-day" in _describe_all(rest):
                     # "remind me at noon that rent is due | on Friday": that may be what, and not when
@@ -441,13 +434,13 @@ class _Covers:
         self,
         begin: int,
         end: int,
-        clauses: tuple[Clause, ...],
         price: float,
-        before: set[str],
+        said_before: set[str],
+        before: tuple[Clause, ...],
         rest: tuple[Clause, ...] = (),
     ) -> Iterator[Phrase]:
         """Yield the way with this title if it is not too dear."""
-        inner = self._trim(begin, end)
+        inner, clauses = self._trim(begin, end), (*before, *rest)
         if not inner or not clauses:
             return
         words = sum(not each.isdisjoint({"plain", "compound"}) for each in self._kinds[begin:end])
@@ -456,35 +449,28 @@ class _Covers:
         every = [_describe(each) for each in clauses]
         days = [each for each in every if "date" in each]
         several = {"several"} if len(days) > 1 and not any("mark" in each for each in every) else set()
-        said |= {"before": before, "all": several.union(*every), "rest": _describe_all(rest)}
+        said |= {"before": said_before, "all": several.union(*every), "rest": _describe_all(rest)}
         price += sum(_find(_WAYS, said | {"next": _describe_all(rest[:1]), "second": _describe_all(rest[1:2])}))
         if price <= MOST:
             span = self._tokens[inner[0]].start, self._tokens[inner[-1]].end
             yield Phrase(span, clauses, price, words, self._is_asked)
 
-    def _find_divided(self, begin: int, end: int, first: tuple[Clause, ...], price: float) -> Iterator[Phrase]:
+    def _find_divided(self, begin: int, end: int, price: float) -> Iterator[Phrase]:
         """Yield the ways in which a title goes on behind the clauses: "dinner | at 8 | with Bob"."""
         is_open = not self._kinds[end - 1].isdisjoint(_OPEN_ENDS) or "for" in self._kinds[end]
-        if (
-            is_open
-            or "plain" not in self._unite(begin, end)
-            or (first and not ("object" in self._kinds[begin] and self._find_stop(begin) >= end))
-        ):
+        if is_open or "plain" not in self._unite(begin, end):
             return
         for _, at, before, found in self._walk(end):
             if "mark" in _describe(found[-1]):
                 continue
             for stop in range(at + 1, self._find_stop(at) + 1):
-                is_ended = "plain" in self._unite(at, stop)
-                if not is_ended or (stop < self._end and "inner" not in self._kinds[at]):
+                if "plain" not in self._unite(at, stop) or (stop < self._end and "inner" not in self._kinds[at]):
                     continue
                 last = self._read_rest(stop)
                 if last is None:
                     continue
-                said = {"divided", *_describe_all(first)}
-                inner = (*before, *found)
                 whole = price + _DIVIDED + sum(self._prices[at:stop])
-                for way in self._make(begin, end, (*first, *inner, *last), whole, said, inner):
+                for way in self._make(begin, end, whole, {"divided"}, (), (*before, *found, *last)):
                     yield replace(way, rest=(self._tokens[at].start, self._tokens[self._trim(at, stop)[-1]].end))
 
     def _trim(self, begin: int, end: int) -> list[int]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cloudsched.language.groups import Group, build_plan
 from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import Clause, Clock, Length, Span, Stretch, Within
-from cloudsched.language.phrase_context import NOON, Context, TimeOfDay, is_bare
+from cloudsched.language.nodes import Clause, Clock, Length, Period, Span, Stretch
+from cloudsched.language.phrase_context import NOON, Context, is_bare, list_times
 from cloudsched.language.result import Option, Refused
 from cloudsched.language.rows import Rule
 from cloudsched.language.single_moves import move_one, names_day
@@ -137,7 +137,7 @@ def _skip_next(current: Schedule, context: Context, *, count: int) -> Schedule:
     return left
 
 
-def _skip_stretch(stretch: Stretch | Within) -> Change:
+def _skip_stretch(stretch: Stretch | Period) -> Change:
     return lambda current, context: leave_out(take_apart(current, context), stretch)
 
 
@@ -233,7 +233,7 @@ def _parse_exchange(parser: Parser) -> Change | None:
 def _is_one(group: Group, context: Context) -> bool:
     """Return whether the next occurrence alone is meant, or each."""
     options = (Option("only the next time", True), Option("every time", False))
-    return context.choices.pick("once-or-repeat", group.days[0].span, options)
+    return context.pick("once-or-repeat", group.days[0].span, options)
 
 
 def _find_parts(parser: Parser) -> tuple[Sequence[Clause], Sequence[Clause], bool] | None:
@@ -269,12 +269,12 @@ def _exchange_times(edit: Builder, old: Sequence[Clock], new: Sequence[Clock], c
     A bare hour is as near as possible to the time that it replaces, if that was not said on the 24-hour clock.
     """
     own = {time for draft in edit.drafts for time in draft.times}
-    gone = [found[0] for clock in old if (found := [time for time in _list_times(clock) if time in own])]
+    gone = [found[0] for clock in old if (found := [time for time in list_times(clock) if time in own])]
     if len(gone) < len(old):
         raise Refused("no-update", old[0].span, "it does not run at this time; say at which it should run")
     is_near = all(clock.hour <= NOON for clock in old)
     added = [
-        min(_list_times(clock), key=lambda time: abs(time.hour - gone[0].hour))
+        min(list_times(clock), key=lambda time: abs(time.hour - gone[0].hour))
         if is_near and is_bare(clock)
         else context.resolve_time(clock)
         for clock in new
@@ -282,13 +282,6 @@ def _exchange_times(edit: Builder, old: Sequence[Clock], new: Sequence[Clock], c
     for draft in edit.drafts:
         if not set(gone).isdisjoint(draft.times):
             draft.times = sorted({*draft.times} - {*gone} | {*added})
-
-
-def _list_times(clock: Clock) -> list[TimeOfDay]:
-    """Return the times of day that a clock may mean, the likeliest first."""
-    hour = clock.hour if clock.half is None else clock.hour % NOON + NOON * clock.half
-    hours = (hour, hour + NOON) if clock.half is None and not clock.exact else (hour,)
-    return [TimeOfDay(each % 24, clock.minute, clock.second) for each in hours]
 
 
 def _parse_edit(parser: Parser) -> Change | None:
@@ -310,7 +303,8 @@ def _parse_edit(parser: Parser) -> Change | None:
         if kind in {"no-more", "skip"}:
             return partial(remove, read=read, single=kind == "skip")
         period = read[0]
-        if isinstance(period, Within) and (kind == "same-time" or not tail.isdisjoint({"instead", "same-time"})):
+        is_same_time = kind == "same-time" or not tail.isdisjoint({"instead", "same-time"})
+        if is_same_time and isinstance(period, Period) and period.ahead is not None:
             return partial(shift_schedule, by=Length(((period.unit, period.ahead),)), direction=1)
         adds = kind == "add-more" or "also" in tail
         return partial(change_schedule, read=read, adds=adds, limits=kind == "only")

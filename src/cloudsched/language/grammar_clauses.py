@@ -35,7 +35,6 @@ from cloudsched.language.nodes import (
     Start,
     Stretch,
     Unit,
-    Year,
 )
 from cloudsched.language.places import COUNTRIES, NO_CITIES, REGIONS, WORDS_TOO, find_place
 from cloudsched.language.result import Refused
@@ -108,8 +107,8 @@ Rule(
 )
 
 
-def _repeat(unit: int, interval: int | None = None, rate: int = 1, loose: str = "") -> Repeat:
-    return Repeat(interval or 1, Unit(unit), rate, loose, adverb=True)
+def _repeat(unit: int, interval: int | None = None, rate: int = 1, *, loose: bool = False) -> Repeat:
+    return Repeat(interval or 1, Unit(unit), rate, loose=loose, adverb=True)
 
 
 Rule("rate", "rate=twice", "rate=@number times")
@@ -123,8 +122,8 @@ Rule(
         _repeat,
     ),
     ("[repeat] interval=minute-adverb", partial(_repeat, Unit.MINUTE)),
-    ("[repeat] unit=bi", partial(_repeat, interval=2, loose="bi")),
-    ("[repeat] unit=tri", partial(_repeat, interval=3, loose="bi")),
+    ("[repeat] unit=bi", partial(_repeat, rate=2, loose=True)),
+    ("[repeat] unit=tri", partial(_repeat, rate=3, loose=True)),
 )
 parse_lead = Rule(  # the frequency at the head of a phrase, before the title: nightly, weekly, recurring
     "lead", "&recurring found+=@mark", "&part-adverb found+=@part", "&adverb|bi|tri found+=@adverb"
@@ -155,7 +154,7 @@ def _make_date_range(dates: list[Date], first: int | None = None) -> list[Clause
 
 
 def _is_period(point: Point | None) -> bool:
-    return isinstance(point, Months | Year) or (isinstance(point, Date) and point.day is None)
+    return isinstance(point, Months | Period) or (isinstance(point, Date) and point.day is None)
 
 
 def _make_end(joint: int, point: Point, inclusive: int | None, clock: Clock | None = None) -> End:

@@ -25,8 +25,6 @@ from cloudsched.language.nodes import (
     Pick,
     Relative,
     Unit,
-    Within,
-    Year,
 )
 from cloudsched.language.result import Refused
 from cloudsched.language.rows import RULES, Rule
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
     from cloudsched.language.nodes import Span
 
 _COUNTED = "[on] [article] count=@ordinal:1..|@number:1.. weekday=weekdays|weekday"
+_A_YEAR = partial(Period, Unit.YEAR)
 _ANY_WEEKDAY = "[each] [on|for] [article] [nth=@ordinal|@number] weekday=weekday|weekdays"
 _IN_NO_SERIES = "!<for|each|number|the-next|twice|times "
 
@@ -57,8 +56,8 @@ Rule(
     ("[on] [article] day-word &after|before", lambda: Length(((Unit.DAY, 1),))),
 )
 Rule("is_before", "before", ("after", lambda: False))
-Rule("single_day", ("point=@point", lambda point: point if isinstance(point, Date | Relative) else None))
-Rule("day_point", ("point=@point", lambda point: None if isinstance(point, Months | Year) else point))
+Rule("single_day", ("point=@day_point", lambda point: None if isinstance(point, Days) else point))
+Rule("day_point", ("point=@point", lambda point: None if isinstance(point, Months | Period) else point))
 Rule(
     "last",  # the last day of a month, from which another is counted
     ("[article] nth=ordinal-end !@is_plain", lambda nth: Days((Pick(nth, DAY),), Period(definite=True))),
@@ -99,17 +98,24 @@ Rule(
     ("[on|for] coming weekday=weekday", "[on|for] ahead=next weekday=weekday", partial(Relative, "weekday")),
     ("[on] [article] closest weekday=weekday to base=@single_day", partial(Relative, "closest")),
 )
-Rule("month_or_year", ("month=month [year=@year]", "year=@year", Date))
+Rule(
+    "edge_period",
+    ("month=month [year=@year]", lambda month, year: Period(Unit.YEAR, months=(month,), year=year)),
+    ("year=@year", _A_YEAR),
+    ("ahead=next unit=@calendar_unit", Period),
+    ("unit=@calendar_unit", partial(Period, ahead=0)),
+)
 Rule("calendar_unit", ("value=unit:4..7", Unit))
 Rule("edge_of", "[at|on|in] edge=edge &of|in|month|next [of|in] [article] !each")
+
+
+def _find_edge(edge: int, period: Period) -> Relative:
+    return Relative("edge", ahead=period.ahead, base=Days((Pick(edge, DAY),), period))
+
+
 Rule(
     "edge",  # the end of the month, the beginning of next year
-    (
-        "count=@edge_of base=@month_or_year",
-        "count=@edge_of ahead=next unit=@calendar_unit",
-        partial(Relative, "edge"),
-    ),
-    ("count=@edge_of unit=@calendar_unit", partial(Relative, "edge", ahead=0)),
+    ("edge=@edge_of period=@edge_period", _find_edge),
 )
 Rule(
     "repeated_edge",  # the end of each month, beginning of March, or "at the end" next to "every month"
@@ -125,7 +131,7 @@ Rule(
         lambda edge: Days((Pick(1 if edge > 0 else -1, DAY),), Period(Unit(abs(edge)), definite=True), on=True),
     ),
 )
-Rule("within", ("[in|for|on] ahead=next !unit:7 unit=@calendar_unit", Within))
+Rule("within", ("[in|for|on] ahead=next !unit:7 unit=@calendar_unit", Period))
 Rule(
     "year_limit",  # in 2027, this year
     (
@@ -133,7 +139,7 @@ Rule(
         "&comma|of year=@year",
         "&[number thousand] year=@year",
         "[in] ahead=next unit:7",
-        Year,
+        _A_YEAR,
     ),
 )
 
@@ -148,13 +154,13 @@ def _find_day(days: Days) -> Days | Relative | None:
 Rule(
     "point",  # a day, a month or a year at which a schedule starts or ends, or that it leaves out
     "point=@relative|@edge",
-    ("ahead=next !unit:7 unit=@calendar_unit", partial(Relative, "unit")),
+    ("ahead=next unit=@calendar_unit", Period),
     "[on] &date|pair date=@numeric_date",
     ("[on] !date|pair days=@days", lambda days: days.dates[0] if len(days.dates) == 1 else None),
     ("[[on] [article] &ordinal|ordinal-end|weekday|weekdays|dayset|daysets] days=@days", _find_day),
     ("[in|on] [article] month=month year=@year", Date),
     ("[in|on] [article] months=@months !@year !number|ordinal|tens", Months),
-    ("ahead=next unit:7", "[in|on] [article] year=@year", Year),
+    ("[in|on] [article] year=@year", _A_YEAR),
 )
 
 _WEEK = 7

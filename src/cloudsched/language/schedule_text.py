@@ -90,10 +90,10 @@ def read_schedule(  # noqa: PLR0913 -- each is named
 
 
 def _read_words(lead: Sequence[tuple[str, int]], text: str, **asked: Any) -> ScheduleText:
-    from cloudsched.language.reader import read_after  # noqa: PLC0415 - only words need the grammar
+    from cloudsched.language.reader import Reader  # noqa: PLC0415 - only words need the grammar
 
     def read(words: str) -> Reading:
-        return read_after(lead, words, **asked)
+        return Reader(words, lead=lead, **asked).read()
 
     reading = read(text)
     if reading.schedule is None:

@@ -47,7 +47,7 @@ def move_one(current: Schedule, context: Context, old: Group | None, new: Group,
         raise Refused("past")
 
     template = "Only the one on {old:%Y-%m-%d at %H:%M} moves, to {new:%Y-%m-%d at %H:%M}."
-    context.choices.assume(say(template, old=local, new=moved))
+    context.assume(say(template, old=local, new=moved))
     return anchored.move_occurrence(at, context.to_instant(moved))
 
 
@@ -61,7 +61,7 @@ def _find_next(anchored: Schedule, context: Context, new: Group, *, is_once: boo
     if is_once:
         return own[0]
     options = tuple(Option(say("the one on {day}", day=say_day(each)), each) for each in (*following, *own))
-    return context.choices.pick("this-or-next", _list_points(new)[0].span, options)
+    return context.pick("this-or-next", _list_points(new)[0].span, options)
 
 
 def _find_one(anchored: Schedule, context: Context, old: Group) -> datetime:
@@ -108,4 +108,4 @@ def _find_new_day(new: Group, context: Context, old: date) -> date:
     if old - before <= timedelta(days=_NEAR):
         return before
     options = tuple(Option(say_day(each), each) for each in (after, before))
-    return context.choices.pick("this-or-next", days.span, options)
+    return context.pick("this-or-next", days.span, options)

@@ -26,7 +26,6 @@ from cloudsched.language.nodes import (
     Relative,
     Stretch,
     Unit,
-    Within,
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.recurrences import BEGINNING, Builder, build_rules, find_times, keep_policies
@@ -69,13 +68,13 @@ def take_apart(current: Schedule, context: Context) -> Builder:
     return Builder(context, drafts, start, has_start, last, count, kept, anchored)
 
 
-def leave_out(edit: Builder, *points: Point | Stretch | Within) -> Schedule:
+def leave_out(edit: Builder, *points: Point | Stretch) -> Schedule:
     """Return the schedule without some days."""
     current, context = edit.current, edit.context
     changed = edit.build(Plan(exceptions=[Except(points)]))
     days = {date.fromisoformat(text[:10]) for text in edit.exdates}
     if current and changed.rules == current.rules and not any(list_on(current, context, day) for day in days):
-        context.choices.assume("The schedule does not run then, so nothing changes.")
+        context.assume("The schedule does not run then, so nothing changes.")
     return changed
 
 
@@ -118,7 +117,7 @@ def remove(current: Schedule, context: Context, read: Sequence[Clause], *, singl
     if group.clocks and not group.days and not group.relatives:
         gone = context.resolve_times(group.clocks, part)
         if not any(time in gone for draft in edit.drafts for time in draft.times):
-            context.choices.assume("The schedule does not run then, so nothing changes.")
+            context.assume("The schedule does not run then, so nothing changes.")
         for draft in edit.drafts:
             draft.times = [time for time in draft.times if time not in gone]
             if not draft.times:
@@ -185,7 +184,7 @@ def change_schedule(
         begin = built if "BYHOUR" in built.rules[0] else current  # a time of day that is said has its own seconds
         dtstart = f"{current.dtstart}"[:10] + f"{begin.dtstart}"[10:]
         return keep_policies(built, current, plan, context, dtstart=dtstart)
-    if plan.within:
+    if plan.within and plan.within.unit < Unit.YEAR:
         raise Refused("too-vague", plan.within.span, "say on which day, and at what time")
     local = None if current.at is None else context.to_local(current.at)
     settle_context(plan, context)
@@ -197,7 +196,7 @@ def change_schedule(
     group = plan.groups[0]
     if group.relatives and not group.has_times:
         raise Refused("too-vague", group.relatives[0].span, "say at what time it should run once")
-    if group.relatives or plan.year or (plan.marks - SKIPS.keys() - {FOLLOWING}):
+    if group.relatives or plan.within or (plan.marks - SKIPS.keys() - {FOLLOWING}):
         raise Refused("no-update", group.relatives[0].span if group.relatives else None)
     return apply_group(edit, plan, adds=adds)
 
@@ -217,7 +216,7 @@ def _is_whole(plan: Plan, current: Schedule) -> bool:
         return True
     dates = [date for days in group.days for date in days.dates]
     is_yearly = any("YEARLY" in rule for rule in current.rules)
-    is_dated = bool(dates) and all(date.year or plan.year or (date.month and not is_yearly) for date in dates)
+    is_dated = bool(dates) and all(date.year or plan.within or (date.month and not is_yearly) for date in dates)
     return bool(group.clocks) and (bool(group.relatives) or is_dated)
 
 

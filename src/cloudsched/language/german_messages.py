@@ -319,7 +319,6 @@ GERMAN_MESSAGES: Final = {
     "count it in days or weeks": "zähle es in Tagen oder Wochen",
     "name a day that is in the same month": "nenne einen Tag, der im selben Monat liegt",
     "name the date": "nenne das Datum",
-    "name a day that is nearer": "nenne einen näheren Tag",
     "make two tasks, each with one business day of the month: for example one for the first, one for the last": (
         "mach zwei Aufgaben, jede mit einem Arbeitstag des Monats: zum Beispiel eine für den ersten, eine für den letzten"
     ),

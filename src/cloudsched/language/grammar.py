@@ -46,15 +46,13 @@ Rule(
 
 
 def _move_day(edge: int | None, included: int | None, side: int, day: int, period: Period | None) -> Days | None:
-    has_months = period is not None and period.months
-    if edge not in {side, None} or not 1 <= day <= 31:
-        return None
-    if edge is None and period is not None and has_months and not period.each:
+    limits = period or Period()
+    if edge not in {side, None} or (edge is None and limits.months and not limits.each):
         return None  # "the working day before the 30th of November" is one
-    if period is not None and not has_months and (period.unit != Unit.MONTH or period.ahead is not None):
+    if not limits.months and (limits.unit != Unit.MONTH or limits.ahead is not None):
         raise Refused("inexpressible")
     target = day + (0 if included else side)
-    if (target == 0 and has_months) or (side > 0 and target > _SURE_DAYS):
+    if (target == 0 and limits.months) or (side > 0 and target > _SURE_DAYS):
         raise Refused("inexpressible", hint="name a day that every month has")
     return Days(
         (Pick(target or -1, DAY),),
@@ -70,7 +68,8 @@ Rule("day_number", "day-number day=@number")
 Rule(
     "moved_days",  # the last business day before the 25th, the first working day on or after the 10th of each month
     (
-        _BUSINESS + " [article] day=@day_number|@ordinal !business|dayset|weekday|day-word|unit [period=@period]",
+        _BUSINESS
+        + " [article] day=@day_number:1..31|@ordinal:1..31 !business|dayset|weekday|day-word|unit [period=@period]",
         _move_day,
     ),
 )
@@ -182,33 +181,18 @@ class Parser:
         """
         part = Parser(self.tokens[start:end], self.cursor.language)
         part.cursor.bare = bare
-        result = part.parse_clauses(0)
-        return result[0] if result is not None and result[1] == end - start else None
-
-    def parse_clauses(self, start: int) -> tuple[tuple[Clause, ...], int] | None:
-        """Return the clauses from a token on, and the token behind them. None if there are none."""
         result: list[Clause] = []
-        at = start
-        while at < len(self.tokens):
-            before = at
-            joined = self.parse_joint(at) if result else None
-            if joined is not None:
-                at = self.cursor.at
-            clause = self.parse_clause(at)
-            if clause is None and joined is not None:
-                at = before
-                clause = self.parse_clause(at)  # words such as "plus" may begin a clause themselves
-                joined = None
-            if clause is None:
+        at = 0
+        while at < end - start:
+            joined = part.parse_joint(at) if result else None
+            found = part.parse_clause(part.cursor.at) if joined is not None else None
+            if found is None:
+                joined, found = None, part.parse_clause(at)  # words such as "plus" may begin a clause themselves
+            if found is None:
                 break
-            if joined is not None:
-                result.append(joined)
-            result += clause[0]
-            at = clause[1]
-        self.furthest = max(self.furthest, at)
-        if not result:
-            return None
-        return tuple(result), self.skip_end(at)
+            result += found[0] if joined is None else [joined, *found[0]]
+            at = found[1]
+        return tuple(result) if result and part.skip_end(at) == end - start else None
 
     def parse_joint(self, at: int) -> Mark | None:
         """Parse the words that join two clauses, and whether "and" or "also" is among them."""

@@ -182,43 +182,26 @@ SETS: Final[dict[int, tuple[int, ...]]] = {
     11: (1, 3),
 }
 """The weekdays of each set of the lexicon. 10 and 11 are those of "MWF" and "TTh"."""
-_Names = tuple[Sequence[int], bool]
-"""Days by name, and whether a plural names them."""
 
 
-def _pick(names: _Names = ([DAY], False), nths: Sequence[int] = (0,)) -> Days:
+def _pick(names: Sequence[int] = (DAY,), nths: Sequence[int] = (0,)) -> Days:
     """Return days by their names and ordinals, of the month if there are only ordinals."""
-    days, plural = names
-    return Days(tuple(Pick(nth, day) for nth in nths for day in days), plural=plural)
+    return Days(tuple(Pick(nth, day) for nth in nths for day in names))
 
 
-Rule(
-    "weekday_list",
-    (
-        "names+=@weekdays {" + _NEXT + "names+=@weekdays}",
-        lambda names: (tuple(day for days, _ in names for day in days), any(plural for _, plural in names)),
-    ),
-)
+Rule("weekday_list", ("runs+=@weekdays {" + _NEXT + "runs+=@weekdays}", lambda runs: tuple(chain(*runs))))
 Rule(
     "weekdays",
-    (
-        "first=weekdays|weekday to|dash last=weekday|weekdays",
-        lambda first, last: (list_around(first, last, WEEKDAYS), True),
-    ),
-    ("days+=weekdays", lambda days: (days, True)),
-    ("days+=weekday", lambda days: (days, False)),
+    ("first=weekdays|weekday to|dash last=weekday|weekdays", partial(list_around, names=WEEKDAYS)),
+    "names+=weekdays|weekday",
 )
-Rule(
-    "dayset",
-    ("[article] days=daysets", lambda days: (SETS[days], True)),
-    ("[article] days=dayset", lambda days: (SETS[days], days not in WEEKENDS)),
-)
+Rule("dayset", ("[article] days=daysets|dayset", lambda days: SETS[days]))
 Rule("nths", "[article] &ordinal|ordinal-end|tens nths=@ordinals")
 Rule(
     "counted_day",
-    ("day-word", lambda: ([DAY], False)),
-    ("dayset:0|daysets:0", lambda: ([WORKDAY], False)),
-    ("dayset:2|daysets:2", lambda: ([WEEKENDDAY], False)),
+    ("day-word", lambda: (DAY,)),
+    ("dayset:0|daysets:0", lambda: (WORKDAY,)),
+    ("dayset:2|daysets:2", lambda: (WEEKENDDAY,)),
 )
 Rule("numbered_day", "day=@number:1..31" + _NO_DAY)
 Rule("month_day", r"&number &/\d.*/ day=@numbered_day")
@@ -248,13 +231,11 @@ Rule(
 
 
 def _join(items: Sequence[Days]) -> Days:
-    picks = dict.fromkeys(pick for item in items for pick in item.picks)
-    is_plural = any(item.plural for item in items)
-    return Days(tuple(picks), marked=is_plural, plural=is_plural)
+    return Days(tuple(dict.fromkeys(pick for item in items for pick in item.picks)))
 
 
 def _limit(days: Days, period: Period) -> Days:
-    return replace(days, period=period, marked=days.marked or period.each)
+    return replace(days, period=period, marked=period.each)
 
 
 Rule("items", ("items+=@item {items+=@next_item}", _join))
@@ -289,9 +270,19 @@ def parse_days(c: Cursor) -> Days | None:
         return None
     said = c.matches[start : c.at]
     kinds = {kind for matches in said for kind in matches}
-    is_weekend = any(matches["dayset"].value in WEEKENDS for matches in said if "dayset" in matches)
-    either = "weekend" if is_weekend else ""
-    return replace(days, either="or" if "or" in kinds else either, business="business" in kinds)
+    sets = {matches["dayset"].value for matches in said if "dayset" in matches}
+    is_plural = not kinds.isdisjoint({"weekdays", "daysets"})
+    if days.picks and not days.is_counted:
+        is_range = "weekday" in kinds and not kinds.isdisjoint({"to", "dash"})
+        is_plural = is_plural or is_range or not sets.issubset(WEEKENDS)  # "on a weekday" is on any
+    either = "" if sets.isdisjoint(WEEKENDS) else "weekend"
+    return replace(
+        days,
+        marked=days.marked or is_plural,
+        plural=is_plural,
+        either="or" if "or" in kinds else either,
+        business="business" in kinds,
+    )
 
 
 def _mark(days: Days) -> Days:

@@ -30,6 +30,8 @@ from cloudsched.language.result import Refused
 from cloudsched.language.rows import RULES, Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.language.nodes import Span
 
 _COUNTED = "[on] [article] count=@ordinal:1..|@number:1.. weekday=weekdays|weekday"
@@ -143,12 +145,10 @@ Rule(
 
 
 def _find_day(days: Days) -> Days | Relative | None:
-    if days.dates or len(days.picks) != 1:
-        return None
-    [pick] = days.picks
-    if not pick.nth and days.period is None and not days.marked:
-        return Relative("weekday", weekday=pick.what, span=days.span)
-    return days if pick.nth else None
+    if len(days.picks) != 1 or days.is_counted:
+        return days if len(days.picks) == 1 else None
+    is_open = days.period is not None or days.marked
+    return None if is_open else Relative("weekday", weekday=days.picks[0].what)
 
 
 Rule(
@@ -170,10 +170,8 @@ _COMMON_YEAR = 2029
 
 
 def _check_base(base: Days) -> Days | None:
-    if base.dates or len(base.picks) != 1 or not base.picks[0].nth or base.period is None:
-        return None
-    is_open = base.period.ahead is None and base.period.year is None
-    return base if is_open and base.picks[0].what <= DAY else None
+    is_each = base.period is not None and base.period.ahead is None and base.period.year is None
+    return base if is_each and len(base.picks) == 1 and base.is_counted and base.picks[0].what <= DAY else None
 
 
 Rule("base", ("[on] [article] base=@days|@edge_noun|@repeated_edge", _check_base))  # of each period
@@ -183,16 +181,13 @@ def _shift(nth: int | None, weekday: int, included: int | None, side: int | None
     nth, side = nth or 1, side or included or 0
     if not side or nth < min(side, 0):
         return None  # "the last Friday after the 10th" has no end
-    near = 1 if included is None else 0
+    near = 0 if included else 1
     [pick] = base.picks
-    if pick.what == DAY:
-        first = pick.nth + side * near
-        ends = sorted((first, first + side * 6))
-    else:
-        delta = ((weekday - pick.what) * side - near) % _WEEK + near
-        ends = [day + side * delta for day in _find_range(pick.nth)]
-    first, last = (day + side * _WEEK * (abs(nth) - 1) for day in ends)
-    return [_make_days(base, first, last), OnlyIf((weekday,))]
+    delta = ((weekday - pick.what) * side - near) % _WEEK + near
+    shifts = range(near, near + _WEEK) if pick.what == DAY else [delta]
+    more = _WEEK * (abs(nth) - 1)
+    days = sorted(day + side * (shift + more) for day in _find_days(pick) for shift in shifts)
+    return [_make_days(base, days), OnlyIf((weekday,))]
 
 
 Rule(
@@ -204,13 +199,16 @@ Rule(
 )
 
 
-def _find_range(nth: int) -> tuple[int, int]:
-    """Return the days of the month on which the nth of a weekday may be."""
-    return (_WEEK * nth - 6, _WEEK * nth) if nth > 0 else (_WEEK * nth, _WEEK * nth + 6)
+def _find_days(pick: Pick) -> range:
+    """Return the days of the month on which a pick may be: one, or the week in which the nth of a weekday is."""
+    if pick.what == DAY:
+        return range(pick.nth, pick.nth + 1)
+    first = _WEEK * pick.nth - (6 if pick.nth > 0 else 0)
+    return range(first, first + _WEEK)
 
 
-def _make_days(base: Days, first: int, last: int, span: Span = NOWHERE) -> Days:
-    """Return the days of the month from one to another, which are counted as the day of `base` is.
+def _make_days(base: Days, days: Sequence[int], span: Span = NOWHERE) -> Days:
+    """Return days of the month in order, which are counted as the day of `base` is.
 
     Before the first day is the last one of the month before, and behind the last is the first of the next one.
     """
@@ -219,7 +217,6 @@ def _make_days(base: Days, first: int, last: int, span: Span = NOWHERE) -> Days:
     if not period.months and period.unit != Unit.MONTH:
         raise Refused("inexpressible", span, "count it from a day of the month")
     side = 1 if base.picks[0].nth > 0 else -1  # the end of the month from which they are counted
-    days = range(first, last + 1)
     is_over = any(day * side <= 0 for day in days)
     is_far = max(map(abs, (base.picks[0].nth, *days))) > most
     if is_far or (is_over and (period.months or period.interval > 1)):
@@ -231,22 +228,16 @@ def _make_days(base: Days, first: int, last: int, span: Span = NOWHERE) -> Days:
 _IN_DAYS = {Unit.DAY: 1, Unit.WEEK: _WEEK}
 
 
-def _count_in_days(node: Relative) -> int:
-    amounts = node.length.amounts if node.length is not None else ()
-    if not amounts or any(unit not in _IN_DAYS for unit, _ in amounts):
-        raise Refused("inexpressible", node.span, "count it in days or weeks")
-    result = sum(_IN_DAYS[unit] * count for unit, count in amounts)
-    if result > _SURE_DAYS:
-        raise Refused("inexpressible", node.span, "name a day that is nearer")
-    return -result if node.back else result
-
-
 def count_days(node: Relative, base: Days, period: Period) -> tuple[Days, OnlyIf | None]:
     """Return the days that lie a number of days before or after a day of each period."""
-    shift, span = _count_in_days(node), node.span
-    pick = base.picks[0]
+    [pick] = base.picks
+    amounts = node.length.amounts if node.length is not None else ()
+    shift = sum(_IN_DAYS.get(unit, _WEEK * _WEEK) * count for unit, count in amounts)
+    if not 0 < shift <= _SURE_DAYS:
+        raise Refused("inexpressible", node.span, "count it in days or weeks")
     if pick.what > DAY:
-        raise Refused("inexpressible", span, "count it from a weekday or a day of the month")
-    first, last = (pick.nth, pick.nth) if pick.what == DAY else _find_range(pick.nth)
-    days = _make_days(replace(base, period=period, marked=True), first + shift, last + shift, span)
-    return days, None if pick.what == DAY else OnlyIf(((pick.what + shift) % _WEEK,), span)
+        raise Refused("inexpressible", node.span, "count it from a weekday or a day of the month")
+    shift = -shift if node.back else shift
+    days = [day + shift for day in _find_days(pick)]
+    moved = _make_days(replace(base, period=period, marked=True), days, node.span)
+    return moved, None if pick.what == DAY else OnlyIf(((pick.what + shift) % _WEEK,), node.span)

@@ -262,7 +262,7 @@ def _count_in_days(node: Relative) -> int:
     return -result if node.back else result
 
 
-def count_days(node: Relative, base: Days, period: Period) -> tuple[Days, OnlyIf | None]:
+def count_days(node: Relative, base: Days, period: Period) -> Days:
     """Return the days that lie a number of days before or after a day of each period."""
     shift, span = _count_in_days(node), node.span
     pick = base.picks[0]
@@ -270,4 +270,4 @@ def count_days(node: Relative, base: Days, period: Period) -> tuple[Days, OnlyIf
         raise Refused("inexpressible", span, "count it from a weekday or a day of the month")
     first, last = (pick.nth, pick.nth) if pick.what == DAY else _find_range(pick.nth)
     days = _make_days(replace(base, period=period, marked=True), first + shift, last + shift, span)
-    return days, None if pick.what == DAY else OnlyIf(((pick.what + shift) % _WEEK,), span)
+    return days if pick.what == DAY else replace(days, only=((pick.what + shift) % _WEEK,))

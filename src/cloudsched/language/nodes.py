@@ -197,6 +197,7 @@ class Days:
         business: They are named as business days or the like, which a calendar of holidays may change.
         positions: The positions of the days among those picked in a week, month or year: the first, the last.
         others: They are the days of the week that no other part of the phrase names.
+        only: The weekdays to which days of the month are limited: the 13th if it is a Friday.
         moved: ``before`` or ``after``: on a day that is no business day, they move to the last before, or the next.
     """
 
@@ -213,6 +214,7 @@ class Days:
     positions: tuple[int, ...] = ()
     moved: str = ""
     others: bool = False
+    only: tuple[int, ...] = ()
     span: Span = NOWHERE
 
     @property

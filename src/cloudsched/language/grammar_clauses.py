@@ -391,7 +391,7 @@ def parse_place(c: Cursor) -> list[Clause] | None:
         return None
     if first.text in WORDS_TOO and not (time or is_behind_time):
         return None
-    return [Place(names, c.span(start), is_loose=needs_time and not (time or follows))]
+    return [Place(names, span=c.span(start), is_loose=needs_time and not (time or follows))]
 
 
 parse_mark = Rule(

@@ -293,7 +293,7 @@ def _place_within(group: Group, within: Period, context: Context) -> None:
     if not group.has_days:
         first, then = find_range(within, context, context.today)
         if within.ahead and within.unit != Unit.QUARTER:  # the first day of "next week", or the one after a week
-            then = add_length(context.today, Length(((within.unit, within.ahead),), within.span))
+            then = add_length(context.today, Length(((within.unit, within.ahead),)))
         options = [Option(say_day(day), day) for day in ((first, then) if within.ahead else (then,))]
         chosen = context.pick("which-of-month", within.span, options)
         group.relatives.append(Relative("day", (chosen - context.today).days, span=within.span))
@@ -352,7 +352,7 @@ def _find_moment(node: Relative, context: Context) -> datetime:
         raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
     now = context.now.replace(microsecond=0)
     for amount in sorted(amounts, reverse=True):
-        step = Length((amount,), node.span)
+        step = Length((amount,))
         if amount[0] < Unit.DAY:
             now = add_length(now, step)
         else:

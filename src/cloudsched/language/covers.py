@@ -556,7 +556,8 @@ class _Covers:
 
 def _describe(clause: Clause) -> set[str]:
     """Return the class of a clause, what it has, and what it says."""
-    names: list[str] = [name for name in clause.__match_args__ if getattr(clause, name)]
+    parts: tuple[str, ...] = clause.__match_args__
+    names = [name for name in parts if getattr(clause, name)]
     if isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
         names.append("length")
     elif isinstance(clause, Period) and clause.unit < Unit.YEAR:

@@ -345,7 +345,6 @@ GERMAN_MESSAGES: Final = {
     "name the minutes as well": "nenne auch die Minuten",
     "keep either the number of times or the end date": "behalte entweder die Anzahl oder das Ende",
     "give an end date instead of a number of times": "nenne ein Ende statt einer Anzahl",
-    "make two schedules: one for each kind of day": "mach zwei Zeitpläne: einen für jede Art von Tagen",
     "use either an interval in days or days of the week": "nimm entweder einen Abstand in Tagen oder Wochentage",
     "say the times before and after midnight one by one": "sag die Zeiten vor und nach Mitternacht einzeln",
     "name the day on which that time is, for example: on Saturday at 1:00": (

@@ -8,7 +8,7 @@ clauses that cover a phrase together with its title.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -187,28 +187,33 @@ class Parser:
 
     def parse_clauses(self, start: int) -> tuple[tuple[Clause, ...], int] | None:
         """Return the clauses from a token on, and the token behind them. None if there are none."""
-        result: list[Clause] = []
-        at = start
+        read = None
+        for _, at, before, found in self.walk(start):
+            read = (*before, *found), self.skip_end(at)
+        return read
+
+    def walk(
+        self, at: int, *, is_behind: bool = False
+    ) -> Iterator[tuple[int, int, tuple[Clause, ...], Sequence[Clause]]]:
+        """Yield the clauses from a token on, one by one: where each begins and ends, those before it, and itself.
+
+        If they are behind others, words may join the first.
+        """
+        clauses: tuple[Clause, ...] = ()
         while at < len(self.tokens):
-            before = at
-            joined = self.parse_joint(at) if result else None
+            joined = self.parse_joint(at) if clauses or is_behind else None
+            here = self.cursor.at if joined else at
+            if self.parse_clause(here) is None:
+                here, joined = at, None  # words such as "plus" may begin a clause themselves
+            found = self.parse_clause(here)
+            if found is None or "vague" in self.matches[here]:
+                return
             if joined is not None:
-                at = self.cursor.at
-            clause = self.parse_clause(at)
-            if clause is None and joined is not None:
-                at = before
-                clause = self.parse_clause(at)  # words such as "plus" may begin a clause themselves
-                joined = None
-            if clause is None:
-                break
-            if joined is not None:
-                result.append(joined)
-            result += clause[0]
-            at = clause[1]
-        self.furthest = max(self.furthest, at)
-        if not result:
-            return None
-        return tuple(result), self.skip_end(at)
+                clauses = (*clauses, joined)
+            at = found[1]
+            self.furthest = max(self.furthest, at)
+            yield here, at, clauses, found[0]
+            clauses = (*clauses, *found[0])
 
     def parse_joint(self, at: int) -> Mark | None:
         """Parse the words that join two clauses, and whether "and" or "also" is among them."""

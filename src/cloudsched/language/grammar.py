@@ -188,12 +188,15 @@ class Parser:
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
         """Return the clauses between two tokens, without a title. None if they do not cover all tokens.
 
-        If `bare`, a plain number is an hour, as in "make it 10".
+        If `bare`, a plain number that is nothing else is an hour, as in "make it 10".
         """
-        part = Parser(self.tokens[start:end], self.cursor.language)
-        part.cursor.bare = bare
-        result = part.parse_clauses(0)
-        return result[0] if result is not None and result[1] == end - start else None
+        for is_bare in (False, True)[: 1 + bare]:
+            part = Parser(self.tokens[start:end], self.cursor.language)
+            part.cursor.bare = is_bare
+            result = part.parse_clauses(0)
+            if result is not None and result[1] == end - start:
+                return result[0]
+        return None
 
     def parse_clauses(self, start: int) -> _Read | None:
         """Return the clauses from a token on, and the token behind them. None if there are none."""

@@ -290,7 +290,7 @@ def _take_country(c: Cursor) -> str | None:
     return None
 
 
-def _leave_out(found: list[list[Point] | tuple[str, ...]]) -> list[Clause]:
+def leave_out(found: list[list[Point] | tuple[str, ...]]) -> list[Clause]:
     """Return the clauses of days, which are lists, and of names of calendars, which are tuples."""
     names = tuple(name for each in found if isinstance(each, tuple) for name in each)
     points = tuple(point for each in found if isinstance(each, list) for point in each)
@@ -347,7 +347,7 @@ parse_except = Rule(
     ),
     (
         "[comma|open] [comma|open] except found=@exceptions [close]",
-        _leave_out,
+        leave_out,
     ),
 )
 parse_added = Rule(

@@ -11,8 +11,7 @@ from typing import Any, Self
 import pytest
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.drafts import language_models
-from cloudsched.drafts.language_models import JsonTransport, ModelPrices, make_session
+from cloudsched.drafts.language_models import CHAT, GEMINI, HttpModel, ModelPrices, make_session
 from cloudsched.engine.ports.model import Model
 from cloudsched.local.wsgi_server import WebServer
 
@@ -58,11 +57,9 @@ class ModelServer:
         self.answer(gemini_reply(text) if self.kind == "vertex" else chat_reply(text))
 
     def model(self, timeout: float = 30.0) -> Model:
-        transport = JsonTransport("The model", make_session, timeout, self.waits.append)
         prices = ModelPrices(0.3, 2.5)
-        if self.kind == "vertex":
-            return language_models.GeminiModel(transport, self.url, "gemini-test", prices=prices)
-        return language_models.ChatCompletionsModel(transport, self.url, "test", KEY, prices)
+        shape, key = (GEMINI, None) if self.kind == "vertex" else (CHAT, KEY)
+        return HttpModel(shape, self.url, "gemini-test", make_session, timeout, key, prices, self.waits.append)
 
     @property
     def url(self) -> str:

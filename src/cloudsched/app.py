@@ -1390,12 +1390,8 @@ class App(_Shared):
         >>> print(app.confirm(draft, owner="ada").next_execution_time)
         2027-01-04 08:00:00+00:00
         """
-        content, confirmer = draft.require_complete(), (OWN_CODE_SUBJECT, owner)
         task: Task
-        if draft.task_id is not None:
-            task = self._words.patch_confirmed(self, draft.task_id, content, *confirmer)
-        else:
-            task, _is_new = self._words.create_confirmed(self, content, *confirmer)
+        task, _is_new = self._words.confirm(self, draft.require_complete(), OWN_CODE_SUBJECT, owner, draft.task_id)
         return task
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:

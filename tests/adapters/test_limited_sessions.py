@@ -18,7 +18,7 @@ from tests.cases import try_each
 from tests.harness import WAIT_SECONDS
 
 from cloudsched.adapters.safe_http import limit_session, make_session
-from cloudsched.drafts.language_models import JsonTransport
+from cloudsched.drafts.language_models import CHAT, HttpModel
 from cloudsched.errors import InvalidInput, ModelUnavailable, Unavailable
 from cloudsched.features.calendars import sources as calendar_sources
 from cloudsched.features.calendars.sources import CalendarSources
@@ -174,9 +174,9 @@ def test_a_model_that_drips_leaves_no_thread_waiting(server: Server) -> None:
     """The call ends by its own limit; its thread ends as well, since its request is cut off."""
     server.answer, server.drips = b"HTTP/1.1 200 OK\r\nX-", b"a"
     others = set(threading.enumerate())
-    transport = JsonTransport("The model", lambda: open_for_operators(SHORT, 1000), SHORT)
+    model = HttpModel(CHAT, server.url, "small", requests.Session, SHORT)
     with pytest.raises(ModelUnavailable):
-        transport.post(server.url, {}, {})
+        model.complete("", {}, {})
     waiting = [each for each in set(threading.enumerate()) - others if each.name.startswith("cloudsched-model")]
-    transport._threads.shutdown(wait=True)  # noqa: SLF001 - it would wait for ever
+    model._threads.shutdown(wait=True)  # noqa: SLF001 - it would wait for ever
     assert not any(each.is_alive() for each in waiting)

@@ -75,7 +75,7 @@ def test_doors_refuse_what_they_do_not_read(phrases: int) -> None:
     random, now = Random(7), NOW.replace(tzinfo=load_tzinfo(ZONE))  # noqa: S311 -- repeatable
     cron, counted = (Schedule.parse(text, timezone=ZONE, now=now) for text in ("0 9 * * 1", "FREQ=DAILY;COUNT=9"))
     kinds = ("skip", "relocate", "make", "for", "add-more")
-    heads = [text.split("|")[0] for kind in kinds for text in WORDS[kind].values()]
+    heads = [text.split("|")[0] for kind in kinds for text in ENGLISH.list_words(kind).values()]
     texts = [
         "also on Saturdays",
         *BEYOND,

@@ -16,5 +16,5 @@ def test_every_class_and_rule_of_a_row_exists() -> None:
         if isinstance(rule, Rule):
             assert rule.first  # which compiles its rows
             for pattern, _ in rule.patterns:
-                names = re.sub(r"\w+=|@\w+|:-?\d+|[&!\[\]|]", " ", pattern).split()
+                names = re.sub(r"\S*/\S+/|\w+\+?=|@\w+|:[-.\d]+|[&!<\[\]{}|]", " ", pattern).split()
                 assert _KNOWN.issuperset(names), pattern

@@ -13,50 +13,43 @@ from cloudsched.drafts.draft_tokens import OPERATION
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.task import Task
-    from cloudsched.drafts.draft_tokens import DraftTokens, Requester
+    from cloudsched.drafts.draft_tokens import Confirmed, DraftTokens, Requester
 
 
-def create_confirmed(
+def confirm(
     app: App,
     tokens: DraftTokens,
     content: dict[str, Any],
     requester: Requester,
+    task_id: str | None,
 ) -> tuple[Task, bool]:
-    """Create the task of a confirmed draft, from its fields as JSON with the draft's token among them."""
-    fields = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
-    confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, fields)
-    note((), confirmed.language)
-    owned = {**fields, "owner": requester.owner}
-    if app.container.registry.derives_id(fields.get("handler")):
-        return app.put_content(owned, mark=RequestMark.of_name(["draft", confirmed.id]))
+    """Create the task of a confirmed draft, or change the one with this id, and return whether it is new.
 
-    mark = RequestMark.of_new_task(f"draft {confirmed.id}")
-    return app.put_content({**owned, "id": f"d{confirmed.id}"}, mark=mark)
-
-
-def patch_confirmed(
-    app: App,
-    tokens: DraftTokens,
-    task_id: str,
-    content: dict[str, Any],
-    requester: Requester,
-) -> Task:
-    """Change a task as a confirmed draft has shown, from the changes as JSON with the draft's token among them.
-
-    A task that is deleted is returned as it was.
+    The content is what the draft has shown, as JSON, with its token. A task that is deleted is returned as it was.
     """
-    changes = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
-    confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, changes, task_id)
+    fields = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
+    confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, fields, task_id)
     note((), confirmed.language)
     mark = RequestMark.of_name(["draft", confirmed.id])
+    if task_id is not None:
+        return _change(app, task_id, confirmed, mark), False
 
+    owned = {**fields, "owner": requester.owner}
+    if not app.container.registry.derives_id(fields.get("handler")):
+        owned["id"] = f"d{confirmed.id}"
+        mark = RequestMark.of_new_task(f"draft {confirmed.id}")
+    return app.put_content(owned, mark=mark)
+
+
+def _change(app: App, task_id: str, confirmed: Confirmed, mark: RequestMark) -> Task:
     def check(task: Task) -> None:
         if not mark.is_repeat_on(task):
             confirmed.check_task(task)
 
     limited = app.limit(check)
-    if OPERATION not in changes:
-        return limited.patch(task_id, changes, mark=mark, read_at=app.container.clock.now())
+    operation = confirmed.fields.get(OPERATION)
+    if operation is None:
+        return limited.patch(task_id, confirmed.fields, mark=mark, read_at=app.container.clock.now())
     task = limited.get(task_id)
-    changed: Task | None = getattr(limited.marked(mark), Verb(changes[OPERATION]).method)(task_id)
+    changed: Task | None = getattr(limited.marked(mark), Verb(operation).method)(task_id)
     return changed or task.model_copy(update={"deleted_at": app.container.clock.now()})

@@ -26,7 +26,7 @@ QUOTED: Final = r"""(?:"[^"]*"|“[^”]*”|„[^“]*“|(?<!\w)'[^']*'(?!\w))
 def say_channel(channel: DeliveryChannel) -> str:
     """Return words that name a way of delivery in a text."""
     value = USERS_CHANNELS.index(channel) + 1
-    return f"by {ENGLISH.requests['channel'][value].partition('|')[0]}"
+    return f"by {ENGLISH.with_requests.list_words('channel')[value].partition('|')[0]}"
 
 
 def take_delivery(text: str) -> tuple[tuple[DeliveryChannel, ...], str]:
@@ -77,7 +77,7 @@ def _find(text: str) -> list[tuple[Span, set[int]]]:
         found: list[tuple[Span, set[int]]] = []
         while not c.ended:
             first = c.at
-            values = c.attempt(_parse_channels)
+            values = _parse_channels(c)
             if values is None:
                 c.at = first + 1
                 continue

@@ -11,15 +11,14 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import hashlib
 import json
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.responses.api_responses import DRAFT_TOKEN, MAX_DRAFT_TOKEN
+from cloudsched.domain.transitions.idempotency import hash_name
 from cloudsched.domain.transitions.task_draft import TaskDraft, apply_merge_patch, to_editable_fields
 from cloudsched.errors import DraftExpired, InvalidInput, PreconditionFailed, Unauthenticated
 
@@ -36,8 +35,7 @@ OPERATION: Final = "operation"
 _AGAIN: Final = "Ask for a draft again (POST /v1/tasks/draft), show it, and confirm that one."
 
 
-@dataclass(frozen=True, slots=True)
-class Requester:
+class Requester(NamedTuple):
     """The person who asked for a draft, and its owner."""
 
     subject: str
@@ -50,8 +48,8 @@ class Confirmed:
 
     id: str
     version: Sequence[object]
-    fields: Mapping[str, Any]
-    language: str = "en"
+    fields: dict[str, Any]
+    language: str
     """The language in which the draft was shown."""
 
     def check_task(self, task: Task) -> None:
@@ -64,7 +62,7 @@ class Confirmed:
         if OPERATION in self.fields:
             raise PreconditionFailed(f"task {task.id}")
         before = to_editable_fields(task)
-        after = apply_merge_patch(before, dict(self.fields))
+        after = apply_merge_patch(before, self.fields)
         if TaskDraft.from_wire(after) != TaskDraft.from_wire(before):
             raise PreconditionFailed(f"task {task.id}")
 
@@ -76,37 +74,28 @@ class DraftTokens:
         self._keys = keys
         self._clock = clock
 
-    def make(
-        self, requester: Requester, fields: Mapping[str, Any], task: Task | None = None, language: str = "en"
-    ) -> str:
+    def make(self, requester: Requester, fields: Mapping[str, Any], task: Task | None, language: str) -> str:
         """Return the token of a draft: of a new task with these fields, or of these changes of a task."""
         content = {
             "id": secrets.token_hex(16),
-            "by": _hash_requester(requester),
+            "by": hash_name(requester),
             "until": int((self._clock.now() + LIFETIME).timestamp()),
-            "task": None if task is None else _name_version(task),
+            "task": [None] if task is None else _name_version(task),
             "language": language,
             "fields": {name: _hash(name, value) for name, value in fields.items()},
         }
         body = json.dumps(content, separators=(",", ":")).encode()
-        return f"{base64.urlsafe_b64encode(body).decode()}.{self._keys.sign(body).removeprefix('v1=')}"
+        return f"{base64.urlsafe_b64encode(body).decode()}.{self._keys.sign(body)}"
 
-    def check(
-        self,
-        token: object,
-        requester: Requester,
-        fields: Mapping[str, Any],
-        task_id: str | None = None,
-    ) -> Confirmed:
+    def check(self, token: object, requester: Requester, fields: dict[str, Any], task_id: str | None) -> Confirmed:
         """Return the confirmation in a token. Raises InvalidInput, or DraftExpired after 15 minutes."""
         content = self._read(token)
-        if content["by"] != _hash_requester(requester):
+        if content["by"] != hash_name(requester):
             raise InvalidInput(DRAFT_TOKEN, "belongs to another caller or owner", _AGAIN)
         if content["until"] <= self._clock.now().timestamp():
             raise DraftExpired(DRAFT_TOKEN, f"is older than {LIFETIME.total_seconds() / 60:.0f} minutes", _AGAIN)
 
-        version = content["task"] or [None]
-        known_id = version[0]
+        known_id = content["task"][0]
         if known_id != task_id:
             what = "a change of another task or of this one" if known_id else "a new task"
             hint = "Create with the token of a creation, edit with an update's."
@@ -117,18 +106,16 @@ class DraftTokens:
             if name not in shown or name not in fields or _hash(name, fields[name]) != shown[name]:
                 hint = f"Send what the draft has, or leave {DRAFT_TOKEN} out. {_AGAIN}"
                 raise InvalidInput(name, "is not as the draft has it", hint)
-        return Confirmed(content["id"], version, fields, content.get("language", "en"))
+        return Confirmed(content["id"], content["task"], fields, content["language"])
 
     def _read(self, token: object) -> Any:  # noqa: ANN401 - what we signed
-        if not isinstance(token, str) or len(token) > MAX_DRAFT_TOKEN or not token.isascii():
-            raise InvalidInput(DRAFT_TOKEN, "is not a draft's token", _AGAIN)
-        encoded, _, signature = token.partition(".")
+        encoded, _, signature = str(token)[:MAX_DRAFT_TOKEN].partition(".")
         try:
             body = base64.b64decode(encoded, altchars=b"-_", validate=True)
-            self._keys.verify(body, f"v1={signature}")
-            return json.loads(body)
-        except (binascii.Error, ValueError, Unauthenticated):
+            self._keys.verify(body, signature)
+        except (ValueError, Unauthenticated):
             raise InvalidInput(DRAFT_TOKEN, "is not a draft's token, or was changed", _AGAIN) from None
+        return json.loads(body)
 
 
 def _name_version(task: Task) -> list[object]:
@@ -136,25 +123,11 @@ def _name_version(task: Task) -> list[object]:
     return [task.id, task.revision, task.created_at.isoformat()]
 
 
-def _hash_requester(requester: Requester) -> str:
-    return _digest([requester.subject, requester.owner])
-
-
 def _hash(name: str, value: object) -> str:
-    return _digest([name, _normalize(value)])
+    """Return the hash of a field, the same for 300.0 as for 300, as which JavaScript writes it."""
+    return hash_name([name, json.loads(json.dumps(value), parse_float=_to_number)])
 
 
-def _digest(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _normalize(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Return JSON with whole numbers as integers: JavaScript writes 300.0 as 300."""
-    if isinstance(value, dict):
-        return {name: _normalize(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_normalize(item) for item in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+def _to_number(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() else number

@@ -21,19 +21,20 @@ import json
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from cloudsched.adapters.google.credentials import open_session
+from cloudsched.adapters.safe_http import limit_session
+from cloudsched.domain.documents.json_limits import escape_surrogates
 from cloudsched.domain.local_requests import is_loopback
 from cloudsched.engine.ports.model import ModelUsage, record_usage
 from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     import requests
 
@@ -47,10 +48,10 @@ class ModelPrices:
     input: float = 0.0
     output: float = 0.0
 
-    def count(self, read: object, written: object) -> ModelUsage:
+    def count(self, read: object, *written: object) -> ModelUsage:
         """Return the usage of a call from the numbers that a server gives. Anything else counts as 0."""
         inputs = _to_count(read)
-        outputs = _to_count(written)
+        outputs = sum(map(_to_count, written))
         return ModelUsage(inputs, outputs, (inputs * self.input + outputs * self.output) / _MILLION)
 
 
@@ -80,6 +81,7 @@ def _to_count(value: object) -> int:
 
 MAX_ANSWER: Final = 1024 * 1024
 """The largest response that is read, in bytes."""
+MAX_OUTPUT_TOKENS: Final = 8_192
 _MOST_CALLS: Final = 8
 """The number of requests that may wait at once: a server that hangs must not take all threads."""
 _LONGEST_WAIT: Final = 2.0
@@ -87,86 +89,7 @@ _LONGEST_WAIT: Final = 2.0
 _OK: Final = 200
 _TOO_MANY: Final = 429
 _SERVER_ERROR: Final = 500
-
-
-class JsonTransport:
-    """Posts JSON."""
-
-    def __init__(
-        self,
-        service: str,
-        make_session: Callable[[], requests.Session],
-        timeout: float,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._service = service
-        self._make_session = make_session
-        self._timeout = timeout
-        self._sleep = sleep
-
-    def post(self, url: str, content: object, headers: Mapping[str, str]) -> dict[str, Any]:
-        """Return the server's JSON object. A request that gets 429 or 5xx is sent once more."""
-        status, body, retry_after = self._send(url, content, headers)
-        if status == _TOO_MANY or status >= _SERVER_ERROR:
-            wait = _parse_wait(retry_after)
-            if wait <= _LONGEST_WAIT:
-                self._sleep(wait)
-                status, body, _ = self._send(url, content, headers)
-        if status != _OK:
-            raise ModelUnavailable(self._service, f"it answered with status {status}")
-
-        try:
-            answer = json.loads(body)
-        except (ValueError, RecursionError):
-            answer = None
-        if not isinstance(answer, dict):
-            raise UnusableAnswer("garbage", "its response is no JSON object")
-        return answer
-
-    def _send(self, url: str, content: object, headers: Mapping[str, str]) -> tuple[int, bytes, str]:
-        """Return status, body and ``Retry-After``. A request that takes too long is left to its thread."""
-        body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
-        pending = self._threads.submit(self._request, url, body, headers)
-        try:
-            return pending.result(self._timeout)
-        except FutureTimeout:
-            pending.cancel()
-            raise self._too_slow() from None
-
-    def _too_slow(self) -> ModelUnavailable:
-        return ModelUnavailable(self._service, f"it did not answer within {self._timeout:g} s")
-
-    def _request(self, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes, str]:
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - only when the first model is asked
-        from requests import RequestException, Timeout  # noqa: PLC0415 - likewise
-
-        until = time.monotonic() + self._timeout
-        sent = {"Content-Type": "application/json; charset=utf-8", **headers}
-
-        try:
-            with self._session.post(
-                url, data=body, headers=sent, timeout=self._timeout, allow_redirects=False, stream=True
-            ) as response:
-                received = b""
-                for part in response.iter_content(16_384):
-                    received += part
-                    if len(received) > MAX_ANSWER or time.monotonic() > until:
-                        raise ModelUnavailable(self._service, "its answer is too long, or took too long")
-                return response.status_code, received, response.headers.get("Retry-After", "")
-        except GoogleAuthError as error:
-            raise ModelUnavailable(self._service, f"this program has no valid credentials: {error}") from error
-        except Timeout as error:
-            raise self._too_slow() from error
-        except (RequestException, OSError) as error:
-            raise ModelUnavailable(self._service, f"it did not answer ({type(error).__name__})") from error
-
-    @cached_property
-    def _threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(_MOST_CALLS, "cloudsched-model")
-
-    @cached_property
-    def _session(self) -> requests.Session:
-        return self._make_session()
+_SERVICE: Final = "The model"
 
 
 def make_session() -> requests.Session:
@@ -178,14 +101,79 @@ def make_session() -> requests.Session:
     return session
 
 
-def require_safe_url(url: str, *, has_key: bool) -> str:
-    """Return an address without a final slash. A key is not sent without TLS. Raises Misconfigured."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise Misconfigured(f"CLOUDSCHED_MODEL_URL is {url!r}; give an address such as https://host/v1.")
-    if parts.scheme == "http" and has_key and not is_loopback(parts.hostname):
-        raise Misconfigured("CLOUDSCHED_MODEL_URL must begin with https://, or be on this machine, if there is a key.")
-    return url.rstrip("/")
+@dataclass(frozen=True)
+class HttpModel:
+    """A `Model` on a server.
+
+    Attributes:
+        shape: The form of requests and answers.
+        url: Where the server's API begins.
+        name: The model's name.
+        make_session: Returns a session, with credentials if the server needs others than a key.
+        timeout: The longest time of a request, in seconds.
+        key: The key that each request carries.
+        sleep: Waits before a request is sent again.
+    """
+
+    shape: Shape
+    url: str
+    name: str
+    make_session: Callable[[], requests.Session]
+    timeout: float
+    key: str | None = field(default=None, repr=False)
+    prices: ModelPrices = ModelPrices()
+    sleep: Callable[[float], None] = time.sleep
+
+    def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """Return the model's answer. See `Model`."""
+        text = escape_surrogates(json.dumps(data, ensure_ascii=False))
+        said = self.shape.read(self._post(self.shape.write(self.name, instructions, text, schema)))
+        record_usage(self.prices.count(*said.tokens))
+        if said.problem:
+            raise UnusableAnswer(said.problem, f"it ended early ({said.reason})")
+        return parse_answer(said.text)
+
+    def _post(self, content: object) -> Any:  # noqa: ANN401 - any JSON
+        """Return the server's JSON. A request that gets 429 or 5xx is sent once more."""
+        response = self._send(content)
+        if response.status_code == _TOO_MANY or response.status_code >= _SERVER_ERROR:
+            wait = _parse_wait(response.headers.get("Retry-After", ""))
+            if wait <= _LONGEST_WAIT:
+                self.sleep(wait)
+                response = self._send(content)
+        if response.status_code != _OK:
+            raise ModelUnavailable(_SERVICE, f"it answered with status {response.status_code}")
+        try:
+            return response.json()
+        except (ValueError, RecursionError) as error:
+            raise UnusableAnswer("garbage", "its response is no JSON") from error
+
+    def _send(self, content: object) -> requests.Response:
+        """Return the server's response. A request that takes too long is left to its thread."""
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - only when the first model is asked
+
+        pending = self._threads.submit(self._request, content)
+        try:
+            return pending.result(self.timeout)
+        except GoogleAuthError as error:
+            raise ModelUnavailable(_SERVICE, f"this program has no valid credentials: {error}") from error
+        except OSError as error:  # those of requests, and a timeout
+            pending.cancel()
+            reason = f"it did not answer within {self.timeout:g} s ({type(error).__name__})"
+            raise ModelUnavailable(_SERVICE, reason) from error
+
+    def _request(self, content: object) -> requests.Response:
+        url = self.url + self.shape.path.format(quote(self.name, safe=""))
+        headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
+        return self._session.post(url, json=content, headers=headers, timeout=self.timeout, allow_redirects=False)
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(_MOST_CALLS, "cloudsched-model")
+
+    @cached_property
+    def _session(self) -> requests.Session:
+        return limit_session(self.make_session(), max_seconds=self.timeout, max_bytes=MAX_ANSWER)
 
 
 def _parse_wait(text: str) -> float:
@@ -195,7 +183,71 @@ def _parse_wait(text: str) -> float:
     return random.uniform(0.2, 0.6)  # noqa: S311 - no secret
 
 
-MAX_OUTPUT_TOKENS: Final = 8_192
+class Said(NamedTuple):
+    """A model's answer.
+
+    Attributes:
+        tokens: The numbers of tokens that were read, and those that were written, by kinds.
+        reason: Why it ended.
+        problem: The kind of `UnusableAnswer`, if it is not whole.
+    """
+
+    text: object
+    tokens: tuple[object, ...]
+    reason: object
+    problem: str | None
+
+
+class Shape(NamedTuple):
+    """The form of requests to a server and of its answers.
+
+    Attributes:
+        path: The end of the URL, with a place for the model's name.
+        write: Returns a request from the model's name, instructions, data and the schema of the answer.
+        read: Returns what an answer has.
+    """
+
+    path: str
+    write: Callable[[str, str, str, dict[str, Any]], dict[str, Any]]
+    read: Callable[[Any], Said]
+
+
+def _get(value: Any, *path: str | int) -> Any:  # noqa: ANN401 - any JSON
+    """Return what is at a place in JSON. None if there is nothing."""
+    try:
+        for step in path:
+            value = value[step]
+    except (LookupError, TypeError):
+        return None
+    return value
+
+
+def _write_gemini(_name: str, instructions: str, text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "systemInstruction": {"parts": [{"text": instructions}]},
+        "contents": [{"role": "user", "parts": [{"text": text}]}],
+        "generationConfig": {
+            "responseMimeType": "application/json",
+            "responseJsonSchema": schema,
+            "temperature": 0,
+            "maxOutputTokens": MAX_OUTPUT_TOKENS,
+        },
+    }
+
+
+def _read_gemini(answer: object) -> Said:
+    names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount")
+    tokens = tuple(_get(answer, "usageMetadata", name) for name in names)
+    candidate = _get(answer, "candidates", 0)
+    reason = _get(answer, "promptFeedback", "blockReason") or _get(candidate, "finishReason")
+    problem = {"STOP": None, "MAX_TOKENS": "truncated"}.get(str(reason), "refused")
+    parts = _get(candidate, "content", "parts") or ()
+    text = "".join(str(_get(part, "text") or "") for part in parts if not _get(part, "thought"))
+    return Said(text, tokens, reason, problem)
+
+
+GEMINI: Final = Shape("/models/{}:generateContent", _write_gemini, _read_gemini)
+"""That of Google's API, whose URL ends before ``/models``. The session has credentials."""
 _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 
 
@@ -212,99 +264,34 @@ def make_google_session() -> requests.Session:
     return session
 
 
-@dataclass(frozen=True, slots=True)
-class _HttpModel:
-    transport: JsonTransport
-    url: str
-    name: str
-    key: str | None = None
-    prices: ModelPrices = ModelPrices()
+def _write_chat(name: str, instructions: str, text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    told = f"{instructions}\n\nAnswer with one JSON object that fits this schema:\n{json.dumps(schema)}"
+    return {
+        "model": name,
+        "messages": [{"role": "system", "content": told}, {"role": "user", "content": text}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
+        "max_completion_tokens": MAX_OUTPUT_TOKENS,
+    }
 
 
-class GeminiModel(_HttpModel):
-    """A `Model` of Google's. The transport has credentials. The URL ends before ``/models``."""
-
-    def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """Return the model's answer. See `Model`."""
-        text = json.dumps(data, ensure_ascii=False)
-        answer = self.transport.post(
-            f"{self.url}/models/{quote(self.name, safe='')}:generateContent",
-            {
-                "systemInstruction": {"parts": [{"text": instructions}]},
-                "contents": [{"role": "user", "parts": [{"text": text}]}],
-                "generationConfig": {
-                    "responseMimeType": "application/json",
-                    "responseJsonSchema": schema,
-                    "temperature": 0,
-                    "maxOutputTokens": MAX_OUTPUT_TOKENS,
-                },
-            },
-            {},
-        )
-
-        usage = answer.get("usageMetadata")
-        written = sum(_to_count(_get(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount"))
-        record_usage(self.prices.count(_get(usage, "promptTokenCount"), written))
-
-        blocked = _get(answer, "promptFeedback", "blockReason")
-        if blocked is not None:
-            raise UnusableAnswer("refused", f"it was blocked ({blocked})")
-        candidate = _get(answer, "candidates", 0)
-        reason = _get(candidate, "finishReason")
-        if reason == "MAX_TOKENS":
-            raise UnusableAnswer("truncated", "it was cut off")
-        if reason != "STOP":
-            raise UnusableAnswer("refused", f"it ended early ({reason})")
-
-        parts = _get(candidate, "content", "parts") or ()
-        texts = [part.get("text") for part in parts if isinstance(part, dict) and not part.get("thought")]
-        return parse_answer("".join(each for each in texts if isinstance(each, str)))
+def _read_chat(answer: object) -> Said:
+    tokens = tuple(_get(answer, "usage", name) for name in ("prompt_tokens", "completion_tokens"))
+    choice = _get(answer, "choices", 0)
+    reason = "refusal" if _get(choice, "message", "refusal") else _get(choice, "finish_reason")
+    problem = {"refusal": "refused", "content_filter": "refused", "length": "truncated"}.get(str(reason))
+    return Said(_get(choice, "message", "content"), tokens, reason, problem)
 
 
-def _get(value: object, *path: str | int) -> Any:  # noqa: ANN401 - any JSON
-    for step in path:
-        if isinstance(value, dict) and isinstance(step, str):
-            value = value.get(step)
-        elif isinstance(value, list) and isinstance(step, int) and len(value) > step:
-            value = value[step]
-        else:
-            return None
-    return value
-
-
+CHAT: Final = Shape("/chat/completions", _write_chat, _read_chat)
+"""That of the chat completions API, whose URL ends before ``/chat``."""
 OPENAI_URL: Final = "https://api.openai.com/v1"
 
 
-class ChatCompletionsModel(_HttpModel):
-    """A `Model` of any such server. The URL is the API's, up to ``/chat/completions``."""
-
-    def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """Return the model's answer. See `Model`."""
-        told = f"{instructions}\n\nAnswer with one JSON object that fits this schema:\n{json.dumps(schema)}"
-        answer = self.transport.post(
-            f"{self.url}/chat/completions",
-            {
-                "model": self.name,
-                "messages": [
-                    {"role": "system", "content": told},
-                    {"role": "user", "content": json.dumps(data, ensure_ascii=False)},
-                ],
-                "response_format": {
-                    "type": "json_schema",
-                    "json_schema": {"name": "answer", "schema": schema},
-                },
-                "max_completion_tokens": MAX_OUTPUT_TOKENS,
-            },
-            {} if self.key is None else {"Authorization": f"Bearer {self.key}"},
-        )
-
-        usage = answer.get("usage")
-        record_usage(self.prices.count(_get(usage, "prompt_tokens"), _get(usage, "completion_tokens")))
-
-        choice = _get(answer, "choices", 0)
-        reason = _get(choice, "finish_reason")
-        if _get(choice, "message", "refusal") or reason == "content_filter":
-            raise UnusableAnswer("refused", "the model refuses")
-        if reason == "length":
-            raise UnusableAnswer("truncated", "it was cut off")
-        return parse_answer(_get(choice, "message", "content"))
+def require_safe_url(url: str, *, has_key: bool) -> str:
+    """Return an address without a final slash. A key is not sent without TLS. Raises Misconfigured."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise Misconfigured(f"CLOUDSCHED_MODEL_URL is {url!r}; give an address such as https://host/v1.")
+    if parts.scheme == "http" and has_key and not is_loopback(parts.hostname):
+        raise Misconfigured("CLOUDSCHED_MODEL_URL must begin with https://, or be on this machine, if there is a key.")
+    return url.rstrip("/")

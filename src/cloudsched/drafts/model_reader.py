@@ -25,36 +25,39 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.json_limits import json_size
+from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
+from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.assistant.brief import describe_tools
 from cloudsched.drafts.deliveries import say_channel
 from cloudsched.drafts.grammar_reader import make_creation, read_text
-from cloudsched.drafts.phrases import find_any_order, find_field, take_fields
-from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, clean
+from cloudsched.drafts.phrases import find_any_order, find_field, list_payload_fields, take_fields
+from cloudsched.drafts.request import Proposal, ask_when, clean
 from cloudsched.drafts.situation import Situation, ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import (
     change,
     change_channels,
     change_payload,
+    read_change,
     refuse_field,
     to_update,
 )
 from cloudsched.drafts.value_ends import quote_value
-from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
 from cloudsched.language.messages import tell
-from cloudsched.language.result import Alternative, Problem, Reading
+from cloudsched.language.result import Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Handler
 
-    Complete = Callable[[str, Any], Any]
-
+DRAFTS: Final = "(drafts)"
+"""The name of a handler under which usage counts the model's use for drafts."""
 MAX_TASKS: Final = 20
 """The number of the owner's tasks that the model sees."""
 _MAX_TURNS: Final = 20
@@ -112,7 +115,9 @@ class FieldValue(BaseModel):
 class Translation(BaseModel):
     """A model's answer. Unknown fields are ignored."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        alias_generator=to_camel, extra="ignore", json_schema_serialization_defaults_required=True
+    )
 
     decision: Literal["creation", "update", "question", "refusal"]
     schedule: _Short = ""
@@ -128,13 +133,8 @@ class Translation(BaseModel):
     assumptions: tuple[_Short, ...] = Field(default=(), max_length=10)
 
 
-def answer_schema() -> dict[str, Any]:
-    """Return the schema of the answer, in which every field is required."""
-    schema = Translation.model_json_schema()
-    for each in (schema, *schema["$defs"].values()):
-        if "properties" in each:
-            each["required"] = sorted(each["properties"])
-    return schema
+_FORM: Final = Translation.model_json_schema(mode="serialization")
+"""The schema of the answer, in which every field is required."""
 
 
 def write_data(situation: Situation, tasks: Sequence[Task]) -> dict[str, Any]:
@@ -163,9 +163,8 @@ def write_data(situation: Situation, tasks: Sequence[Task]) -> dict[str, Any]:
 
 
 def _describe(handler: Handler, situation: Situation) -> dict[str, Any]:
-    described: dict[str, Any] = {"name": handler.name, "does": handler.draft, "fields": []}
-    if handler.payload is not None:
-        described["fields"] = list(list_fields(handler.payload.core_schema))
+    fields = [*list_payload_fields(handler)]
+    described: dict[str, Any] = {"name": handler.name, "does": handler.draft, "fields": fields}
     if handler.is_built_in:
         described["tools"] = describe_tools(situation.tools)
     return described
@@ -183,38 +182,34 @@ _REPAIR: Final = (
 class ModelReader:
     """Reads texts with a model behind the grammar."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, engine: EngineContext) -> None:
         self._model = model
+        self._engine = engine
 
     def read(self, situation: Situation) -> Proposal:
         """Return the proposal that a text asks for."""
-        own = read_text(situation)
+        own, owner = read_text(situation), situation.requester.owner
         is_settled = own.decision in {Decision.OPERATION, Decision.LIST}  # no model deletes a task
         if is_settled or (own.is_understood and not situation.request.conversation):
             return own
-        if (refusal := situation.find_refusal()) is not None:
+        if (refusal := self._engine.usage_limit().find_refusal(owner)) is not None:
             if own.is_understood:
                 return own
             reason = f"It was read without the model: {refusal[0].lower()}{refusal[1:]}"
             missing = MissingField(field="text", code="budget-used-up", reason=reason)
             return replace(own, missing=(*own.missing, missing))
 
-        tasks = situation.tasks[:MAX_TASKS]
-        calls = list[str]()
-
-        def complete(instructions: str, data: Any) -> Any:  # noqa: ANN401 - any JSON
-            calls.append(instructions)
-            return self._model.complete(instructions, data, answer_schema())
-
+        asked = list[str]()
         with meter_models() as meter:
             try:
-                proposal = self._propose(complete, situation, tasks, own)
+                proposal = self._propose(situation, own, asked)
             except (ModelUnavailable, UnusableAnswer) as error:
                 log.warning("model of no use: %s", error, extra={"action": "model_failed"})
                 proposal = None
 
         used = meter.total
-        situation.count_use(len(calls), used.tokens)
+        # A draft is a part of the owner's budget.
+        self._engine.usage().add(owner, DRAFTS, UsageCounts(queries=len(asked), tokens=used.tokens))
         if meter.calls:
             is_useful = proposal is not None and proposal.is_understood
             about = {"tokens": used.tokens, "cost": used.cost, "useful": is_useful}
@@ -224,99 +219,102 @@ class ModelReader:
         is_better = proposal.is_understood or (own.decision is Decision.REFUSAL and not own.is_understood)
         return proposal if is_better else own
 
-    @staticmethod
-    def _propose(complete: Complete, situation: Situation, tasks: Sequence[Task], own: Proposal) -> Proposal | None:
-        answer = _ask(complete, write_data(situation, tasks))
+    def _propose(self, situation: Situation, own: Proposal, asked: list[str]) -> Proposal | None:
+        tasks = situation.tasks[:MAX_TASKS]
+        answer = self._ask(write_data(situation, tasks), asked)
         if answer.decision == "refusal":
             missing = MissingField(field="text", code="refused", reason=_NOTHING)
             return Proposal(decision=Decision.REFUSAL, missing=(missing,), is_understood=False)
         if answer.decision == "question":
-            asked = clean(answer.question) or "What do you want, and when?"
-            question = DraftQuestion(field="text", question=asked)
+            text = clean(answer.question) or "What do you want, and when?"
+            question = DraftQuestion(field="text", question=text)
             return Proposal(decision=Decision.CREATION, title=clean(answer.title) or None, questions=(question,))
 
         if answer.decision == "update":
-            return _to_update(situation, answer, tasks)
-        return _to_creation(situation, answer, own)
+            proposal = _to_update(situation, answer, tasks)
+        else:
+            proposal = _to_creation(situation, answer, own)
+        if proposal is None:
+            return None
+        assumed = dict.fromkeys([*map(clean, answer.assumptions), *proposal.assumptions])
+        return replace(proposal, assumptions=tuple(assumed))
 
+    def _ask(self, data: dict[str, Any], asked: list[str]) -> Translation:
+        """Return the model's answer. One in a wrong form is given back once. Raises UnusableAnswer.
 
-def _ask(complete: Complete, data: dict[str, Any]) -> Translation:
-    """Return the model's answer. One in a wrong form is given back once. Raises UnusableAnswer."""
-    for instructions in (INSTRUCTIONS, INSTRUCTIONS + _REPAIR):
-        try:
-            answer = complete(instructions, data)
-            return Translation.model_validate(answer)
-        except ValidationError as error:
-            problem = f"{error.error_count()} fields are not as the schema says"
-            previous = str(answer)
-        except UnusableAnswer as error:
-            if error.kind == "refused":
-                raise
-            problem = str(error)
-            previous = error.text
-        data = {**data, "previousAnswer": previous[:_MAX_REPEATED], "problem": problem}
-    raise UnusableAnswer("schema", f"its answers do not have the form: {problem}")
+        `asked` gets the instructions of each request, also of one that fails.
+        """
+        for instructions in (INSTRUCTIONS, INSTRUCTIONS + _REPAIR):
+            asked.append(instructions)
+            try:
+                answer = self._model.complete(instructions, data, _FORM)
+                return Translation.model_validate(answer)
+            except ValidationError as error:
+                problem = f"{error.error_count()} fields are not as the schema says"
+                previous = str(answer)
+            except UnusableAnswer as error:
+                if error.kind == "refused":
+                    raise
+                problem = str(error)
+                previous = error.text
+            data = {**data, "previousAnswer": previous[:_MAX_REPEATED], "problem": problem}
+        raise UnusableAnswer("schema", f"its answers do not have the form: {problem}")
 
 
 _NOTHING: Final = "This is nothing to schedule here. Say what to do and when, such as: every weekday at 9:00."
-
-
-def _ask_if_meant(
-    situation: Situation, answer: Translation, reading: Reading, head: str, **context: str
-) -> DraftQuestion:
-    """Return the question whether a model's words say when: they are its own, and the person knows what was meant.
-
-    The text of an answer says all in words that the grammar reads.
-    """
-    said = "".join(f" {say_channel(each)}" for each in dict.fromkeys(answer.channels))
-    said += "".join(f", {each.name}: {quote_value(each.value)}" for each in answer.fields if each.value)
-    if reading.schedule is not None:
-        when = Alternative(reading.schedule, tell(situation.language, "yes"), reading.schedule.describe())
-        asked = Problem((0, 0), "", tell(situation.language, "Is this when? If not, say it in other words."))
-        reading = replace(reading, readings=(when,), problems=(asked,))
-    question = ask_schedule(reading)
-    answers = (
-        each.model_copy(update={"text": f"{head}{each.description}{said}", "context": context})
-        for each in question.answers
-    )
-    return question.model_copy(update={"answers": tuple(answers)})
 
 
 def _to_creation(situation: Situation, answer: Translation, own: Proposal) -> Proposal | None:
     order = find_any_order(situation.request.text)
     if order is not None and order.is_task:
         return None  # a change of a task makes no other one
-    title = clean(answer.title).strip()
-    named = situation.request.context.get("handler") or answer.handler or None
-    if named is not None and situation.find_handler(named) is None:
-        named = None
-    draft = choose_handler(situation, named)
+    named = situation.request.context.get("handler") or answer.handler
+    draft = choose_handler(situation, named if situation.find_handler(named) else None)
     payload = {each.name: each.value for each in answer.fields if each.value}
     if _is_cut(situation, draft.handler, payload):
         return None
 
+    title = clean(answer.title).strip()
     questions = [*(each for each in own.questions if each.field == "text"), *draft.questions]  # "text": is it a change
-    reading = Reading("schedule", own.schedule, None, own.assumptions)
-    if own.schedule is None or not own.is_understood or own.decision is not Decision.CREATION:
-        reading = situation.read(answer.schedule, locale="en")
-        if reading.kind == "refusal" or reading.title is not None:
-            reading = Reading("refusal")
-            questions.append(ask_when(situation.language))
-        else:
-            head = f"{quote_value(title)} " if title else ""
-            by = {} if draft.handler is None else {"handler": draft.handler.name}
-            questions.append(_ask_if_meant(situation, answer, reading, head, **by))
+    if own.schedule is not None and own.is_understood and own.decision is Decision.CREATION:
+        reading = Reading("schedule", own.schedule, None, own.assumptions)
+    else:
+        head = f"{quote_value(title)} " if title else ""
+        by = {} if draft.handler is None else {"handler": draft.handler.name}
+        reading, question = _ask_if_meant(situation, answer, head, by)
+        questions.append(question)
 
     channels = tuple(dict.fromkeys(answer.channels))
     made = make_creation(situation, replace(draft, payload=payload, channels=channels), title, reading)
-    return replace(
-        made,
-        title=title or made.title,
-        purpose=clean(answer.purpose),
-        category=answer.category,
-        assumptions=_join(answer, made.assumptions),
-        questions=tuple(questions),
+    return replace(made, purpose=clean(answer.purpose), category=answer.category, questions=tuple(questions))
+
+
+def _ask_if_meant(
+    situation: Situation, answer: Translation, head: str, context: dict[str, str], current: Schedule | None = None
+) -> tuple[Reading, DraftQuestion]:
+    """Return a model's words as they are read, and the question whether they say when.
+
+    They are its own, and the person knows what was meant. The text of an answer says all in words that the grammar
+    reads.
+    """
+    reading = situation.read(answer.schedule, current, "en")
+    if reading.kind == "refusal" and current is not None:
+        reading = situation.read(answer.schedule, None, "en")
+    if reading.kind == "refusal" or reading.title is not None:
+        return Reading("refusal"), ask_when(situation.language)
+
+    said = "".join(f" {say_channel(each)}" for each in answer.channels)
+    said += "".join(f", {each.name}: {quote_value(each.value)}" for each in answer.fields if each.value)
+    meant = [(each.label, each.description) for each in reading.readings]
+    if reading.schedule is not None:
+        question = tell(situation.language, "Is this when? If not, say it in other words.")
+        meant = [(tell(situation.language, "yes"), reading.schedule.describe())]
+    else:
+        question = reading.problems[0].hint
+    answers = tuple(
+        DraftAnswer(label=label, description=when, text=f"{head}{when}{said}", context=context) for label, when in meant
     )
+    return reading, DraftQuestion(field="schedule", question=question, answers=answers)
 
 
 def _is_cut(situation: Situation, handler: Handler | None, payload: Mapping[str, Any]) -> bool:
@@ -330,8 +328,12 @@ def _is_cut(situation: Situation, handler: Handler | None, payload: Mapping[str,
 
 
 def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> Proposal | None:
-    named = [each for each in tasks if each.id == answer.task_id]
-    meant = named or find_meant(tasks, answer.title or situation.request.text)
+    """Return the update of the task that is meant. A title is a new one only if nothing else changes.
+
+    Beside a schedule, which is asked about, only what the answer can say is changed.
+    """
+    meant = [each for each in tasks if each.id == answer.task_id]
+    meant = meant or find_meant(tasks, answer.title or situation.request.text)
     if len(meant) != 1:
         return Proposal(decision=Decision.UPDATE, questions=(ask_which(meant, situation.language),)) if meant else None
 
@@ -339,50 +341,25 @@ def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task])
     handler = situation.find_handler(task.handler)
     if _is_cut(situation, handler, {each.name: each.value for each in answer.fields}):
         return None
-    changed = _find_changes(situation, answer, task)
-    if not answer.schedule.strip():
-        return changed
-    reading = situation.read(answer.schedule, task.schedule, "en")
-    if reading.kind == "refusal":
-        reading = situation.read(answer.schedule, locale="en")
-    if reading.kind == "refusal" or reading.title is not None:
-        return None
-    return replace(
-        changed,
-        schedule=reading.schedule,
-        questions=(_ask_if_meant(situation, answer, reading, "make it ", taskId=task.id),),
-        assumptions=_join(answer, reading.assumptions, changed.assumptions),
-    )
-
-
-def _find_changes(situation: Situation, answer: Translation, task: Task) -> Proposal:
-    """Return the changes besides the schedule. A title is a new one only if nothing else changes.
-
-    Beside a schedule, which is asked about, only what the answer can say is changed.
-    """
-    handler = situation.find_handler(task.handler)
     parts = list[Proposal]()
     if answer.channels:
         parts.append(change_channels(task, answer.channels, "set", situation.language))
 
-    values = {find_field(handler, each.name) or "": each.value for each in answer.fields}
-    if "" in values:
-        unknown = dict.fromkeys(each.name for each in answer.fields if find_field(handler, each.name) is None)
-        refusals = tuple(refuse_field(task, handler, clean(name)) for name in unknown)
-        parts.append(Proposal(decision=Decision.UPDATE, missing=refusals))
-    elif values:
-        parts.append(change_payload(task, handler, values))
+    fields = {each.name: find_field(handler, each.name) for each in answer.fields}
+    unknown = tuple(refuse_field(task, handler, clean(name)) for name, own in fields.items() if own is None)
+    if unknown:
+        parts.append(Proposal(decision=Decision.UPDATE, missing=unknown))
+    elif fields:
+        parts.append(change_payload(task, handler, {f"{fields[each.name]}": each.value for each in answer.fields}))
 
     if answer.schedule.strip():
-        return to_update(task, parts)
-    description = clean(answer.description).strip()
+        reading, question = _ask_if_meant(situation, answer, "make it ", {"taskId": task.id}, task.schedule)
+        if reading.kind == "refusal":
+            return None
+        asked = replace(read_change(reading), questions=(question,))
+        return to_update(task, [asked, *parts])
+    description, title = clean(answer.description).strip(), clean(answer.title).strip()
     if description:
         parts.append(change("description", description))
-    title = clean(answer.title).strip()
     update = to_update(task, parts)
     return to_update(task, [change("title", title)]) if title and not (update.changes or update.missing) else update
-
-
-def _join(answer: Translation, *more: Sequence[str]) -> tuple[str, ...]:
-    own = [clean(each) for each in answer.assumptions]
-    return tuple(dict.fromkeys([*own, *(each for group in more for each in group)]))

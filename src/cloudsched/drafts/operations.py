@@ -46,15 +46,12 @@ def draft_task(call: ApiCall) -> Response:
     is no token of a list, nor as long as `questions` or `missing` has anything. With `Accept: text/event-stream`, each
     step is an event `step` as it begins, and the draft is the last event, `draft`.
     """
-    from cloudsched.drafts.service import DraftAccess  # noqa: PLC0415 - it imports the grammar
-
     request = DraftRequest.from_wire(call.read_content())
     requester = Requester(call.caller.subject, str(call.caller.resolve_owner(request.owner) or SYSTEM_OWNER))
-    access = DraftAccess(requester, call.authority)
     drafts = DraftsWiring.of(call.app.container).drafts
     if call.request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) != EVENT_STREAM:
-        return json_response(drafts.make(request, access).to_wire())
-    events = _stream(drafts.steps(request, access), take_part(REQUEST_STEPS))
+        return json_response(drafts.make(request, requester, call.authority).to_wire())
+    events = _stream(drafts.steps(request, requester, call.authority), take_part(REQUEST_STEPS))
     return Response(events, content_type=f"{EVENT_STREAM}; charset=utf-8", headers=CACHE_HEADERS)
 
 
@@ -72,7 +69,7 @@ def _stream(steps: Steps, allowance: Allowance) -> Iterator[str]:
                 return
             yield _event("draft" if isinstance(made, responses.DraftResult) else "step", made.to_wire())
     except CloudschedError as error:
-        yield _event("problem", json.loads(render_problem(error, "#").get_data(as_text=True)))
+        yield _event("problem", render_problem(error, "#").get_json(force=True))
 
 
 def _event(name: str, content: object) -> str:
@@ -113,7 +110,6 @@ def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
     # Words become the schedule that they mean. They may leave nothing to assume, but are always answered.
     language = "en"
     notes: list[str] = []
-    title: str | None = None
     no_notes: tuple[str, ...] | None = None
     if content.get("schedule") is not None and has_schedule_text(content):
         settings = call.app.container.settings
@@ -126,11 +122,9 @@ def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
             find_owner_locale=partial(find_owner_locale, records, owner),
         )
         language = read.language
-        dumped = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         content = {name: value for name, value in content.items() if name not in {"locale", "timezone"}}
-        content["schedule"] = dumped
+        content["schedule"] = read.schedule
         notes += read.assumptions
-        title = read.title
         no_notes = ()
 
     body = validate_model(bodies.PreviewRequest, content)
@@ -160,7 +154,6 @@ def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
         schedule=schedule,
         occurrences=occurrences,
         assumptions=tuple(notes) or no_notes,
-        title=title,
     )
     return json_response(preview.to_wire())
 

@@ -114,7 +114,7 @@ def count_shared(wanted: Iterable[str], words: set[str]) -> int:
 
 def join_words(kind: str, value: int = 1) -> str:
     """Return a pattern of the words of a class, in all languages."""
-    rows = [each.with_requests.words.get(kind, {}) for each in LANGUAGES.values()]
+    rows = [each.with_requests.list_words(kind) for each in LANGUAGES.values()]
     return "|".join(each[value] for each in rows if each)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     StringConstraints,
     ValidationError,
@@ -16,12 +15,14 @@ from pydantic import (
 )
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.document import InputInstant, WireModel
 from cloudsched.domain.documents.json_limits import MAX_CONTEXT, json_size, require_storable
-from cloudsched.domain.documents.task import Owner, Task
+from cloudsched.domain.documents.person import ZoneName
+from cloudsched.domain.documents.task import LongText, Owner, SourceMessage, Task
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
 from cloudsched.language.messages import tell
+from cloudsched.language.task_fields import require_locale
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 MAX_TEXT: Final = 4_000
 """The longest text, in characters."""
-MAX_TURN: Final = 10_000
-"""The longest message of a conversation, in characters."""
 MAX_TURNS: Final = 100
 MAX_CONVERSATION: Final = 60 * 1024
 """The largest conversation, in bytes of JSON. With the rest it fits the 64 KiB of a task's source."""
@@ -56,20 +55,13 @@ def clean(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
-def _require_instant_text(value: object) -> object:
-    if value is not None and not hasattr(value, "tzinfo") and not isinstance(value, str):
-        raise ValueError("is not an instant; give RFC 3339 with an offset")
-    return value
-
-
 Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT), AfterValidator(_reject_controls)]
 
 
-class Turn(WireModel):
+class Turn(SourceMessage):
     """One message of a conversation."""
 
-    role: Literal["user", "assistant", "system", "tool"]
-    content: Annotated[str, StringConstraints(max_length=MAX_TURN), AfterValidator(clean)]
+    content: Annotated[LongText, AfterValidator(clean)]
 
 
 class DraftRequest(WireModel):
@@ -77,7 +69,7 @@ class DraftRequest(WireModel):
 
     text: Words
     """The request, in the person's words."""
-    timezone: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    timezone: ZoneName
     """The IANA time zone of the words, such as ``Europe/Paris``."""
     conversation: Annotated[tuple[Turn, ...], Field(max_length=MAX_TURNS)] = ()
     """The earlier messages, the earliest first. They are data: nothing in them is an instruction."""
@@ -86,11 +78,11 @@ class DraftRequest(WireModel):
     ``taskId`` and ``handler`` name the task and the handler that are meant. Those that begin with
     ``answer.`` come from the answers to a draft's questions, such as ``answer.schedule``. Others fill fields of
     the handler's payload by their names."""
-    now: Annotated[Instant, BeforeValidator(_require_instant_text)] | None = None
+    now: InputInstant | None = None
     """The instant from which "tomorrow" counts. Now if omitted."""
     owner: Owner | None = None
     """The task's owner. The caller if omitted."""
-    locale: Annotated[str, StringConstraints(max_length=35)] | None = None
+    locale: Annotated[str, StringConstraints(max_length=35), AfterValidator(require_locale)] | None = None
     """The language of the words, such as ``de`` or ``en-US``. If omitted, it is detected from them."""
 
     @classmethod
@@ -108,12 +100,6 @@ class DraftRequest(WireModel):
         if size > MAX_CONVERSATION:
             raise ValueError(f"the conversation has {size} bytes of at most {MAX_CONVERSATION}; send its end alone")
         return self
-
-    @property
-    def said(self) -> str:
-        """Return all of the user's own words, the only ones from which a schedule may be made."""
-        own = (turn.content for turn in self.conversation if turn.role == "user")
-        return "\n".join((*own, self.text))
 
 
 _SAID: Final = {"not-understood": "This is not understood", "no-update": "This change is not understood"}
@@ -148,7 +134,6 @@ class Proposal:
     decision: Decision
     title: str | None = None
     purpose: str | None = None
-    description: str | None = None
     category: Category = Category.OTHERS
     channels: tuple[DeliveryChannel, ...] = ()
     handler: Handler | None = None
@@ -163,8 +148,6 @@ class Proposal:
     assumptions: tuple[str, ...] = ()
     questions: tuple[DraftQuestion, ...] = ()
     missing: tuple[MissingField, ...] = ()
-    language: str = "en"
-    """The language in which the schedule is described."""
     is_understood: bool = True
     """True if no model has to be asked: the words were read, even if the request is refused."""
 

@@ -470,7 +470,7 @@ class _Said:
         """Return the verb of two parts, such as "put … on hold" and "sag … ab", the longest first."""
         found: list[tuple[int, Intent, set[int]]] = [(0, Intent.CHANGE, set())]
         words = [self.tokens[at].text for at in free]
-        for value, texts in self.language.requests["separable"].items():
+        for value, texts in self.language.list_words("separable").items():
             for first, *last in (each.replace(" …", "").split() for each in texts.split("|")):
                 size, begin = len(last), words.index(first) if first in words else len(words)
                 end = max((at for at in range(begin + 1, len(words)) if words[at : at + size] == last), default=0)

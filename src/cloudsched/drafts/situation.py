@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime, time, timedelta
-from functools import partial
+from datetime import datetime, timedelta
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
@@ -20,19 +20,20 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.drafts.deliveries import list_languages
 from cloudsched.drafts.phrases import content_words, count_shared, find_category, join_words, to_singular
 from cloudsched.drafts.request import Proposal
-from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.messages import Said, say, tell
-from cloudsched.language.reader import MAX_LENGTH, read_after
+from cloudsched.language.reader import MAX_LENGTH, Reader
 from cloudsched.language.result import Problem, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cloudsched.config.settings import Settings
+    from cloudsched.drafts.draft_tokens import Requester
     from cloudsched.drafts.request import DraftRequest
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.handlers.registry import Handler, Registry
-    from cloudsched.engine.ports.store import Store
 
 
 def open_handlers(registry: Registry, requesters: Requesters) -> list[Handler]:
@@ -41,28 +42,27 @@ def open_handlers(registry: Registry, requesters: Requesters) -> list[Handler]:
     The built-in assistant is among them where it is on.
     """
     visible = registry.for_users() if requesters is Requesters.USERS else registry
-    found = {each.name: each for each in visible if each.draft is not None}
+    found = [each for each in visible if each.draft is not None]
     assistant = registry.find(ASSISTANT_HANDLER)
     if assistant is not None and assistant.is_built_in:
-        found[assistant.name] = assistant
-    return [found[name] for name in sorted(found)]
+        found.append(assistant)
+    return sorted(found, key=lambda each: each.name)
 
 
 def choose_handler(situation: Situation, named: object) -> Proposal:
     """Return a new task of the handler that is meant: the named one, or the one whose words fit best."""
     creation, handlers = Proposal(decision=Decision.CREATION), situation.handlers
-    if not handlers:
-        hint = 'The app opens one by @app.handler("remind", access="users", draft="Sends a reminder").'
-        reason = f"No handler is open for drafts. {hint}"
-        return replace(creation, missing=(MissingField(field="handler", code="none-open", reason=reason),))
     scores = {each.name: _score_handler(each, situation.request.text) for each in handlers}
-    best = max(scores.values())
+    best = max(scores.values(), default=0)
     fitting = [each for each in handlers if (scores[each.name] == best if named is None else each.name == named)]
-    if not fitting:
-        reason = f"There is no such handler here, but {', '.join(scores)}."
-        return replace(creation, missing=(MissingField(field="handler", code="unknown", reason=reason),))
     if len(fitting) == 1:
         return replace(creation, handler=fitting[0])
+    if not fitting:
+        code, reason = "unknown", f"There is no such handler here, but {', '.join(scores)}."
+        if not handlers:
+            hint = 'The app opens one by @app.handler("remind", access="users", draft="Sends a reminder").'
+            code, reason = "none-open", f"No handler is open for drafts. {hint}"
+        return replace(creation, missing=(MissingField(field="handler", code=code, reason=reason),))
     answers = tuple(
         DraftAnswer(label=each.name, description=each.draft or "", context={"handler": each.name}) for each in fitting
     )
@@ -81,29 +81,26 @@ Lead = tuple[tuple[str, int], ...]
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Situation:
     """The situation in which a text is read.
 
     Attributes:
+        requester: Who asks, and for whom.
+        authority: What they may do.
         handlers: The handlers that may be proposed.
+        tools: The handlers that the assistant may call.
         load_tasks: Returns the owner's tasks that may be meant. Only texts that may change one pay for it.
-        default_time: The time of day of words without one.
-        default_lead: The delay of a task whose words name no time.
-        find_refusal: Returns the reason why no model may be asked for the owner now. None if one may.
-        count_use: Gets the numbers of requests to a model, and of tokens.
     """
 
     request: DraftRequest
+    requester: Requester
+    authority: Authority
+    settings: Settings
     now: datetime
     handlers: Sequence[Handler]
+    tools: Sequence[Handler]
     load_tasks: Callable[[], Sequence[Task]]
-    default_time: time
-    default_calendar: str | None = None
-    default_lead: timedelta = timedelta(minutes=5)
-    tools: Sequence[Handler] = ()
-    find_refusal: Callable[[], str | None] = lambda: None
-    count_use: Callable[[int, int], None] = lambda *_: None
 
     @property
     def tasks(self) -> Sequence[Task]:
@@ -111,6 +108,11 @@ class Situation:
         return self.load_tasks()
 
     @property
+    def least_lead(self) -> timedelta:
+        """Return the shortest delay of a drafted task that runs once."""
+        return max(self.settings.minimum_lead, self.settings.draft_least_lead)
+
+    @cached_property
     def language(self) -> str:
         """Return the language in which the person is answered: the request's, or that of its words."""
         if self.request.locale is not None:
@@ -141,28 +143,28 @@ class Situation:
         return found
 
     def _read_words(self, text: str, current: Schedule | None, locale: str | None, lead: Lead) -> Reading:
-        read_words = partial(
-            read_after,
+        default_time = self.settings.default_time
+        reader = partial(
+            Reader,
             now=self.now,
             timezone=self.request.timezone,
             locale=locale,
             current=current,
-            default_time=(self.default_time.hour, self.default_time.minute),
-            default_calendar=self.default_calendar,
+            default_time=(default_time.hour, default_time.minute),
+            default_calendar=self.settings.default_calendar,
         )
-        found = read_words(lead, text)
+        found = reader(text, lead=lead).read()
         when = self.request.context.get("answer.schedule")
         if found.kind == "question" and isinstance(when, str):
-            return replace(read_words((), when), title=found.title)
+            return replace(reader(when).read(), title=found.title)
         return found
 
     def read_without_time(self) -> Reading:
         """Return the reading of words without a time: soon enough for a reminder, late enough to confirm it."""
-        full_second = self.now + timedelta(microseconds=-self.now.microsecond % 1_000_000)
-        at = full_second + self.default_lead  # never sooner, since that may be the least lead
-        schedule = Schedule.once(at, timezone=self.request.timezone)
-        lead = say_length(self.default_lead)
-        note = tell(self.language, "No time was given, so it runs in {lead}.", lead=lead)
+        lead = max(self.settings.default_lead, self.least_lead)
+        full_second = self.now + timedelta(microseconds=-self.now.microsecond % 1_000_000)  # never sooner
+        schedule = Schedule.once(full_second + lead, timezone=self.request.timezone)
+        note = tell(self.language, "No time was given, so it runs in {lead}.", lead=say_length(lead))
         return Reading("schedule", schedule, None, (note,))
 
     def answered(self, answers: dict[str, str]) -> Situation:
@@ -184,12 +186,6 @@ def say_length(span: timedelta) -> Said:
     """Return a length of time in the largest unit of which it is a whole number: ``2 hours``."""
     count, _, unit = to_words(span).partition(" ")
     return say(f"{{count}} {unit}", count=count)
-
-
-def load_past_tasks(store: Store, owner: str) -> list[Task]:
-    """Return the owner's tasks that a text may mean, the newest first."""
-    page = store.list_tasks(TaskQuery(owner=owner), limit=MAX_PAST_TASKS)
-    return [task for task in page.items if task.parent is None and not task.handler.startswith("cloudsched.")]
 
 
 _LIVE: Final = {TaskStatus.ACTIVE, TaskStatus.PAUSED}

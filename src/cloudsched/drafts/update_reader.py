@@ -89,7 +89,7 @@ _FIELDS: Final = {1: "title", 2: "description", 3: "purpose", 4: "category", 5: 
 def _name_field(called: str) -> str | None:
     """Return the field of a task by the name that people use, in any language. None if it is none of those."""
     known = " ".join(called.lower().split())
-    rows = [row for each in LANGUAGES.values() for row in each.requests.get("field", {}).items()]
+    rows = [row for each in LANGUAGES.values() for row in each.with_requests.list_words("field").items()]
     return next((_FIELDS[value] for value, names in rows if known in names.split("|")), None)
 
 

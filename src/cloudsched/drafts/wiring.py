@@ -42,23 +42,15 @@ class DraftsWiring(Wiring):
     @lazy_property
     def drafts(self) -> Drafts:
         """Makes drafts."""
-        from cloudsched.drafts.service import Drafts, ReadOptions  # noqa: PLC0415 - only when used
+        from cloudsched.drafts.service import Drafts  # noqa: PLC0415 - only when used
 
-        settings = self.container.settings
-        least_lead = max(settings.minimum_lead, settings.draft_least_lead)
-        options = ReadOptions(
-            settings.default_time,
-            settings.default_calendar,
-            settings.default_lead,
-            least_lead,
-            settings.access.least_interval,
-        )
+        engine, settings = self.container.engine, self.container.settings
         if self.model is None:
-            return Drafts(self.container.engine, options, self.draft_tokens)
+            return Drafts(engine, settings, self.draft_tokens)
 
         from cloudsched.drafts.model_reader import ModelReader  # noqa: PLC0415 - imported only with a model
 
-        return Drafts(self.container.engine, options, self.draft_tokens, ModelReader(self.model).read)
+        return Drafts(engine, settings, self.draft_tokens, ModelReader(self.model, engine).read)
 
     @lazy_property
     def model(self) -> Model | None:
@@ -124,37 +116,17 @@ class DraftsWiring(Wiring):
         """Return the draft of a request as JSON. See `App.draft`."""
         from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - only drafts need it
         from cloudsched.drafts.request import DraftRequest  # noqa: PLC0415 - only drafts need it
-        from cloudsched.drafts.service import DraftAccess  # noqa: PLC0415 - only drafts need it
 
-        request = DraftRequest.from_wire(content)
-        return self.drafts.make(request, DraftAccess(Requester(subject, owner), authority))
+        return self.drafts.make(DraftRequest.from_wire(content), Requester(subject, owner), authority)
 
-    def create_confirmed(
-        self,
-        app: App,
-        content: dict[str, Any],
-        subject: str,
-        owner: str,
+    def confirm(
+        self, app: App, content: dict[str, Any], subject: str, owner: str, task_id: str | None = None
     ) -> tuple[Task, bool]:
-        """Create the task of a confirmed draft. See `drafts.confirmation`."""
-        from cloudsched.drafts.confirmation import create_confirmed  # noqa: PLC0415 - only drafts need it
+        """Create or change the task of a confirmed draft. See `drafts.confirmation`."""
+        from cloudsched.drafts.confirmation import confirm  # noqa: PLC0415 - only drafts need it
         from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - only drafts need it
 
-        return create_confirmed(app, self.draft_tokens, content, Requester(subject, owner))
-
-    def patch_confirmed(
-        self,
-        app: App,
-        task_id: str,
-        content: dict[str, Any],
-        subject: str,
-        owner: str,
-    ) -> Task:
-        """Change a task as a confirmed draft has shown. See `drafts.confirmation`."""
-        from cloudsched.drafts.confirmation import patch_confirmed  # noqa: PLC0415 - only drafts need it
-        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - only drafts need it
-
-        return patch_confirmed(app, self.draft_tokens, task_id, content, Requester(subject, owner))
+        return confirm(app, self.draft_tokens, content, Requester(subject, owner), task_id)
 
 
 def check_settings(container: Container) -> None:
@@ -165,10 +137,10 @@ def check_settings(container: Container) -> None:
 def find_conditions(container: Container, task: Task, _person: object, _now: object) -> Iterator[Finding]:
     """Yield that the model which a task asks does not answer."""
     if task.handler == ASSISTANT_HANDLER:
-        from cloudsched.drafts.open_models import name_circuit  # noqa: PLC0415 - imported only with a model
+        from cloudsched.drafts.assistant.assistant_handler import find_wishes  # noqa: PLC0415 - only with a model
+        from cloudsched.drafts.open_models import name_circuit  # noqa: PLC0415 - likewise
 
-        chosen = None if task.source is None or task.source.model is None else task.source.model.name
-        yield from container.circuits.explain(name_circuit(container.settings, chosen))
+        yield from container.circuits.explain(name_circuit(container.settings, find_wishes(task.source).name))
 
 
 def with_assistant(container: Container, registry: Registry) -> Registry:
@@ -186,7 +158,6 @@ def with_assistant(container: Container, registry: Registry) -> Registry:
         person = find_record(container.store.records, Person, owner)
         return person.name if person is not None else ""
 
-    language_models = DraftsWiring.of(container).language_models
-    models = assistant.AssistantModels(language_models.names, language_models.find)
+    models = DraftsWiring.of(container).language_models
     limits = assistant.AssistantLimits(settings.turns, settings.tokens)
     return assistant.with_assistant(registry, models, find_name, limits)

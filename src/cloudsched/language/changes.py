@@ -15,7 +15,7 @@ from cloudsched.language.grammar_clauses import leave_out
 from cloudsched.language.groups import Group, build_plan
 from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import Clause, Days, Length, Period, Point, Relative, Span, Within
+from cloudsched.language.nodes import Clause, Days, Length, NamedCalendars, Period, Point, Relative, Span
 from cloudsched.language.result import Option, Refused
 from cloudsched.language.rows import Rule
 from cloudsched.language.single_moves import move_one, names_day
@@ -138,14 +138,14 @@ def _skip_next(current: Schedule, context: Context, *, count: int) -> Schedule:
     return left
 
 
-def _leave_out(found: list[list[Point] | tuple[str, ...]], *, is_single: bool = True) -> Change:
+def _leave_out(found: tuple[Sequence[Point | NamedCalendars], ...], *, is_single: bool = True) -> Change:
     """Return the change that leaves out some days: each of them, or only the coming one if it is `single`."""
     if is_single:
-        found = [[*map(_pick_single, each)] if isinstance(each, list) else each for each in found]
+        found = tuple([*map(_pick_single, each)] for each in found)
     return partial(change_schedule, read=leave_out(found), operation="except")
 
 
-def _pick_single(point: Point) -> Point:
+def _pick_single(point: Point | NamedCalendars) -> Point | NamedCalendars:
     """Narrow "skip Friday" to the coming Friday instead of every Friday, and "the 24th" to the coming one."""
     if not isinstance(point, Days) or point.marked or len(point.picks) != 1:
         return point
@@ -158,8 +158,8 @@ def _shift(length: Length, direction: int) -> Change:
     return partial(shift_schedule, by=length, direction=direction)
 
 
-def _shift_on(within: Within) -> Change:
-    return _shift(Length(((within.unit, within.ahead),)), 1)
+def _shift_on(within: Period) -> Change:
+    return _shift(Length(((within.unit, within.ahead or 0),)), 1)
 
 
 _skip_one = partial(partial, _skip_next, count=1)
@@ -250,7 +250,7 @@ def _exchange(
 def _is_one(group: Group, context: Context) -> bool:
     """Return whether the next occurrence alone is meant, or each."""
     options = (Option("only the next time", True), Option("every time", False))
-    return context.choices.pick("once-or-repeat", group.days[0].span, options)
+    return context.pick("once-or-repeat", group.days[0].span, options)
 
 
 _OPERATIONS = {"same-time": "", "only": "only", "add-more": "add", "no-more": "remove", "skip": "remove", "": ""}

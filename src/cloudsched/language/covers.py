@@ -23,7 +23,7 @@ from unicodedata import category
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import HARMLESS, NUMBER, PLAIN, WORD
-from cloudsched.language.nodes import Clause, Months, Phrase, Repeat, Span, Start, Unit
+from cloudsched.language.nodes import Clause, Period, Phrase, Repeat, Span, Unit
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
@@ -40,10 +40,8 @@ _SHOWN: Final = 0.35
 """The most that a word of time costs in a title that words such as "remind me to" introduce."""
 _DIVIDED: Final = 0.35
 """What it costs more if the clauses stand within the title: "dinner at 8 with Bob"."""
-_NO_LEAD: Final = 0.5
-"""What it costs more if a frequency that begins a title says nothing of when: "weekly report"."""
 _DAY_ALONE: Final = 0.05
-"""The same if the clauses name a day."""
+"""What it costs more if a frequency that begins a title says nothing of when, or a day at its end: "weekly report"."""
 _NO_CUT: Final = 0.3
 """What it costs more if the last words of a clause are not left to the title: "at 10:00 | morning pages"."""
 
@@ -122,7 +120,6 @@ _KINDS: Final = _compile(
         "few -1:clock|oclock|hours-said 1:hours-said 2:plain": "loose",
         "amount -1:!at|rim 1:plain": "loose",
         "comma|dash|colon|stop|by": "sign",
-        "and|or|until|before|after|past|than|from": "left-open",
         "!unknown|and|or|then": "inner",
         "condition|occasion|hedge|only": "open",
         "each 1:weak": "recurs",
@@ -197,7 +194,6 @@ _BEHIND: Final = _compile(
         "last:clause -1:amount": 0.25,  # "1000 | euros"
         "last:end -1:month -2:to": 0.3,  # "starting May 1st to march | for science"
         "last:part last:each -1:part-adverb": 0.25,  # "nightly | backup"
-        "before:day last:part -1:part -2:weekday|weekdays": 2.0,  # "on Friday at 8pm Sunday Night | Football"
         "last:part last:!each -2:rim": 1.0,  # "morning pages at 9"
         "last:times zone": 2.0,  # "9:00 Narnia time"
     }
@@ -217,35 +213,34 @@ _WAYS: Final = _compile(
         "last:half-known|leads last:!no-time before:!whole": 1.75,  # the word that made it cheap is not in the title
         "title:!plain|compound": 2.0,
         "title:recurs before:whole": 2.0,
-        "before:divided before:!timed|sure rest:!timed|sure": 2.0,
+        "before:divided rest:!timed|sure": 2.0,
         "before:divided rest:days rest:bare rest:!timed": 2.0,
         "before:divided rest:end rest:before": 2.0,
-        "before:divided before:timed rest:timed|part": 2.0,  # "every Friday at 5pm play | Friday Night | Magic"
         "all:!dated": 0.4,  # the schedule names times of day alone
         # "Monday gym | at 7": the day is no title
         f"all:!dated before:!whole title:{_CALENDAR}": 2.0,
-        "all:!day before:!whole title:event-1|event-2": 9.0,  # "sunset walk": when that is, nobody knows here
-        "all:!timed before:!whole title:event-1": 9.0,
+        "all:!day before:!whole title:half-known": 9.0,  # "sunset walk": when that is, nobody knows here
+        "all:!timed before:!whole title:event": 9.0,
         "all:within all:repeats": 2.0,  # "plan next week every day at 9": what "next week" belongs to is not known
-        "before:clause before:!divided rest:within": 2.0,
+        "before:clause rest:within": 2.0,
         "next:part end:part": 0.45,
         "next:part end:part all:!timed|dated": 9.0,  # "date | night"
         "next:bare next:days second:days second:repeats": 2.0,  # "Taco | Tuesday every Monday"
-        "before:days before:!divided rest:days next:!mark": 2.0,  # "weekday | alarm | every day"
-        "before:days before:!divided rest:days end:change": 2.0,
+        "before:days rest:days next:!mark": 2.0,  # "weekday | alarm | every day"
+        "before:days rest:days end:change": 2.0,
         "next:times end:amount last:plain": 0.4,  # "flight LH | 1830"
-        "end:of next:start next:months": 1.5,  # "birthday of | Jan"
+        "end:of next:start": 1.5,  # "birthday of | Jan"
         "last:edge": 2.0,
         "last:weekday|article end:number|tens|ordinal|article": 2.0,  # "on Friday | the 15th"
         "before:clause before:!shown last:weekday": 0.2,
         "all:several": 1.2,  # "football | Sunday every two weeks on Monday"
-        "before:bare before:!divided rest:repeats|each": 0.25,  # "month end | review | every evening"
-        "before:clause before:!divided next:part end:part": 2.0,  # "parents evening"
-        "before:clause before:!divided|shown all:!timed title:!amount|lasting": 0.3,
-        "before:clause before:!divided|shown|says-each|sure all:!timed title:!amount|lasting": 1.4,  # "The 5th wave"
-        "before:sure before:!divided|shown|says-each all:!timed title:clock|oclock|halfday|named-time|hours-said": 1.4,
+        "before:bare rest:repeats|each": 0.25,  # "month end | review | every evening"
+        "before:clause next:part end:part": 2.0,  # "parents evening"
+        "before:clause before:!shown all:!timed title:!amount|lasting": 0.3,
+        "before:clause before:!shown|repeats|sure all:!timed title:!amount|lasting": 1.4,  # "The 5th wave"
+        "before:sure before:!shown|repeats all:!timed title:clock|oclock|halfday|named-time|hours-said": 1.4,
         # a single unknown word may have been meant as a time
-        "before:clause before:!divided|shown|relative rest:!clause all:!timed title:single": 1.7,
+        "before:clause before:!shown|relative rest:!clause all:!timed title:single": 1.7,
         "next:mark end:verb-intro": 0.3,  # "10k run | on Saturday"
         "first:relocate|postpone end:from": 9.0,  # "move gym | from monday to friday"
     }
@@ -254,7 +249,6 @@ _WAYS: Final = _compile(
 
 _OPEN_ENDS: Final = frozenset([*_LOOSE.split("|"), "for", "then", "greeting"])
 """The kinds of words that no title has before clauses in its midst."""
-_BLOCKING: Final = {"change", "condition", "until", "between"}
 _COMPOUND: Final = frozenset({"compound"})
 _WRITTEN_TIME: Final = re.compile(r"([01]?\d|2[0-3])\.[0-5]\d")
 """A time of day that might be another number: 9.15."""
@@ -291,30 +285,18 @@ def _look_up(classes: frozenset[str], facts: frozenset[str]) -> tuple[Any, ...]:
     """Return the kinds that a word has by itself, and of each table the rows that it may have, without what holds."""
     own = facts.union(classes, [next((name for name, some in _LEVELS.items() if classes <= some), "strong")])
 
-    def is_open(condition: _Condition) -> bool:
-        return condition[0] != "0" or not condition[2].isdisjoint(_LATER)
+    def may_hold(row: tuple[list[_Condition], Any]) -> bool:
+        return all(
+            place != "0" or not kinds.isdisjoint(_LATER) or own.isdisjoint(kinds) is is_absent
+            for place, is_absent, kinds in row[0]
+        )
 
-    def select(rows: _Rows[Any]) -> _Rows[Any]:
-        return [
-            (list(filter(is_open, conditions)), value)
-            for conditions, value in rows
-            if all(is_open(each) or own.isdisjoint(each[2]) is each[1] for each in conditions)
-        ]
-
-    return own, select(_KINDS), select(_WORDS), select(_BEGINNINGS), select(_BEHIND)
+    return own, *(list(filter(may_hold, rows)) for rows in (_KINDS, _WORDS, _BEGINNINGS, _BEHIND))
 
 
 def find_covers(parser: Parser) -> list[Phrase]:
     """Return the ways to read a phrase, the cheapest first."""
-    covers = sorted(_Covers(parser).find(), key=lambda each: each.price)
-    seen: dict[object, Phrase] = {}
-    for each in covers:
-        seen.setdefault((each.title, each.clauses), each)
-    return list(seen.values())
-
-
-_Start = tuple[int, tuple[Clause, ...], float, set[str]]
-"""A token at which a title may begin, the clauses before it, their price, and "shown" if words show that it does."""
+    return sorted(_Covers(parser).find(), key=lambda each: each.price)
 
 
 class _Covers:
@@ -330,7 +312,7 @@ class _Covers:
         self._around = [dict(zip(_PLACES, padded[at:], strict=False)) for at in range(self._end)]
         for at in reversed(range(self._end)):
             behind = max(self._matches[at].values(), default=(at,))[0]
-            if "subject" in self._kinds[min(behind, self._end)]:
+            if "subject" in self._kinds[behind]:
                 self._kinds[at].add("leads")
             self._kinds[at].update(_find(self._words[at][1], self._around[at]))
         self._prices = [next(_find(word[2], around)) for word, around in zip(self._words, self._around, strict=True)]
@@ -339,7 +321,7 @@ class _Covers:
                 parser.block(at, "half-known")
             elif price == _NEVER:
                 parser.block(at)
-            if price > _VERB and "on" not in self._kinds[at]:
+            if price > _VERB:
                 self._kinds[at].add("open")
         self._rest: dict[int, tuple[Clause, ...] | None] = {}
 
@@ -353,37 +335,29 @@ class _Covers:
 
     def _classify(self, at: int) -> frozenset[str]:
         """Return the kinds that a word has besides its classes."""
-        token, here = self._tokens[at], self._matches[at]
-        kinds = {token.kind}
-        if token.glued:
-            before = self._tokens[at - 1]
-            is_joined = "-" in {token.text, before.text} or (before.kind, token.kind) == (NUMBER, WORD)
-            kinds |= {"glued", "joined"} if is_joined else {"glued"}
-        if not here and len(token.text) == 1 and category(token.text) not in {"Sc", "So"}:
-            kinds.add("letter")
-        if token.kind == NUMBER:
-            kinds.add("few" if token.value[0] < _FEW else "amount" if token.value[0] in _AMOUNTS else "many")
-        if "half-known" in here:
-            kinds.add(f"event-{here['half-known'].value}")
-        if _WRITTEN_TIME.fullmatch(token.text):
-            kinds.add("written")
-        if token.kind == WORD and not here:
-            word, language = token.text, self._parser.cursor.language
-            facts = {
-                "unknown": True,
-                "inner": language.verbs_last,
-                "foreign": says_how_often(word) or find_languages(word, language),
-                "like-a-day": word.endswith(language.day_endings),
-                "misspelt": is_misspelt(word, language),
-            }
-            kinds.update(name for name, holds in facts.items() if holds)
-        return frozenset(kinds)
+        token, before, here = self._tokens[at], self._tokens[at - 1], self._matches[at]
+        word, language = token.text, self._parser.cursor.language
+        is_number, is_unknown = token.kind == NUMBER, token.kind == WORD and not here
+        facts = {
+            token.kind: True,
+            "glued": token.glued,
+            "joined": token.glued and ("-" in {word, before.text} or (before.kind, token.kind) == (NUMBER, WORD)),
+            "letter": not here and len(word) == 1 and category(word) not in {"Sc", "So"},
+            "few": is_number and token.value[0] < _FEW,
+            "amount": is_number and token.value[0] in _AMOUNTS,
+            "event": "half-known" in here and here["half-known"].value == 1,
+            "written": _WRITTEN_TIME.fullmatch(word),
+            "unknown": is_unknown,
+            "inner": is_unknown and language.verbs_last,
+            "foreign": is_unknown and (says_how_often(word) or find_languages(word, language)),
+            "like-a-day": is_unknown and word.endswith(language.day_endings),
+            "misspelt": is_unknown and is_misspelt(word, language),
+        }
+        return frozenset(name for name, holds in facts.items() if holds)
 
     def _join_compounds(self) -> None:
         """Give words one class that are written together with one outside the lexicon: "7-minute-workout", "5k"."""
         starts = [at for at, word in enumerate(self._words) if "joined" not in word[0]]
-        if len(starts) == self._end:
-            return
         for first, end in pairwise([*starts, self._end]):
             some = [word[0] for word in self._words[first:end]]
             said = frozenset().union(*some)
@@ -395,34 +369,46 @@ class _Covers:
         return set().union(*self._kinds[begin:end])
 
     def find(self) -> Iterator[Phrase]:
-        """Yield all ways."""
-        for start, clauses, extra, shown in self._list_starts():
-            if start == self._end:
-                if clauses:
-                    yield Phrase(self._noun, clauses, extra, 0, self._is_asked)
-            elif self._parser.allows_title:
-                yield from self._find_titled(start, clauses, extra, shown)
+        """Yield all ways, by each token at which a title may begin, with the clauses before it and their price."""
+        parser, c = self._parser, self._parser.cursor
+        at = self._skip_intro()
+        yield from self._find_titled(at)
+        c.at = at
+        c.skip("intro", "polite", "comma", "colon", "verb-intro")
+        extra = 0.0
+        for begin, end, before, found in self._walk(c.at):
+            loose = {"loose", "to"} if self._is_asked else {"loose"}  # "remind me … | to …"
+            cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), end)
+            shorter = parser.parse_between(begin, cut) if cut < end else None
+            if shorter is not None:
+                yield from self._find_behind(cut, (*before, *shorter), extra)
+                extra += _NO_CUT
+            yield from self._find_behind(end, (*before, *found), extra)
 
     def _find_titled(
-        self, begin: int, before: tuple[Clause, ...], extra: float, shown: AbstractSet[str]
+        self, begin: int, before: tuple[Clause, ...] = (), extra: float = 0.0, *, is_shown: bool = False
     ) -> Iterator[Phrase]:
+        """Yield the ways with a title from a token on. It is shown if words say that it begins there."""
+        if begin == self._end:
+            if before:
+                yield Phrase(self._noun, before, extra)
+            return
+        if not self._parser.allows_title:
+            return
+        shown = {"shown"} if is_shown else set()
         c = self._parser.cursor
         c.at = begin
         c.take("article")
-        lead = tuple(c.attempt(parse_lead) or ())
+        lead = tuple(parse_lead(c) or ())
         after = c.at
-        if c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after]):
+        if c.ended:
             lead = ()
         spared = sum(self._prices[begin:after]) if lead else 0.0
-        if not (lead or shown or self._kinds[begin] & _BLOCKING) and self._prices[begin] > MOST:
-            return
         said = _describe_all(before) | shown
         if shown and not said.isdisjoint({"timed", "sure"}) and "for" not in self._kinds[begin - 1]:
             # "remind me on Friday at 5 to | plan Monday": all words behind "to" are the title
             prices = [each if each == _NEVER else min(each, _SHOWN) for each in self._prices[begin : self._end]]
-            yield from self._make(begin, self._end, before, extra + sum(prices), {"whole"})
-        if not self._unite(0, begin).isdisjoint({"each", "adverb"}):
-            said.add("says-each")
+            yield from self._make(begin, self._end, extra + sum(prices), {"whole"}, before)
         price = extra + self._price_beginning(begin, before)
         for end in range(begin + 1, self._end + 1):
             price += self._prices[end - 1]
@@ -430,15 +416,14 @@ class _Covers:
                 return
             rest = self._read_rest(end)
             if rest is None:
-                if not (shown and before):
-                    yield from self._find_divided(begin, end, before, price)
+                if not before:
+                    yield from self._find_divided(begin, end, price)
                 continue
             whole = price
-            every = _describe_all((*before, *rest)) if lead and end > after else None
-            if every is not None and ("settled" not in every or "mark" in _describe_all(lead)):
-                yield from self._make(begin, end, (*lead, *before, *rest), price - spared, said, rest)
-                whole += _DAY_ALONE - spared if "day" in every else _NO_LEAD
-            for way in self._make(begin, end, (*before, *rest), whole, said, rest):
+            if lead and "settled" not in _describe_all((*before, *rest)):
+                yield from self._make(begin, end, price - spared, said, (*lead, *before), rest)
+                whole += _DAY_ALONE - spared
+            for way in self._make(begin, end, whole, said, before, rest):
                 yield way
                 if {"shown", "clause"} <= said and "day" not in said and "single-day" in _describe_all(rest):
                     # "remind me at noon that rent is due | on Friday": that may be what, and not when
@@ -449,14 +434,14 @@ class _Covers:
         self,
         begin: int,
         end: int,
-        clauses: tuple[Clause, ...],
         price: float,
-        before: set[str],
+        said_before: set[str],
+        before: tuple[Clause, ...],
         rest: tuple[Clause, ...] = (),
     ) -> Iterator[Phrase]:
         """Yield the way with this title if it is not too dear."""
-        inner = self._trim(begin, end)
-        if not inner or not clauses or price > MOST:
+        inner, clauses = self._trim(begin, end), (*before, *rest)
+        if not inner or not clauses:
             return
         words = sum(not each.isdisjoint({"plain", "compound"}) for each in self._kinds[begin:end])
         title = self._unite(begin, end) | ({"single"} if words == 1 else set())
@@ -464,35 +449,28 @@ class _Covers:
         every = [_describe(each) for each in clauses]
         days = [each for each in every if "date" in each]
         several = {"several"} if len(days) > 1 and not any("mark" in each for each in every) else set()
-        said |= {"before": before, "all": several.union(*every), "rest": _describe_all(rest)}
+        said |= {"before": said_before, "all": several.union(*every), "rest": _describe_all(rest)}
         price += sum(_find(_WAYS, said | {"next": _describe_all(rest[:1]), "second": _describe_all(rest[1:2])}))
         if price <= MOST:
             span = self._tokens[inner[0]].start, self._tokens[inner[-1]].end
             yield Phrase(span, clauses, price, words, self._is_asked)
 
-    def _find_divided(self, begin: int, end: int, first: tuple[Clause, ...], price: float) -> Iterator[Phrase]:
+    def _find_divided(self, begin: int, end: int, price: float) -> Iterator[Phrase]:
         """Yield the ways in which a title goes on behind the clauses: "dinner | at 8 | with Bob"."""
         is_open = not self._kinds[end - 1].isdisjoint(_OPEN_ENDS) or "for" in self._kinds[end]
-        if (
-            is_open
-            or "plain" not in self._unite(begin, end)
-            or (first and not ("object" in self._kinds[begin] and self._find_stop(begin) >= end))
-        ):
+        if is_open or "plain" not in self._unite(begin, end):
             return
         for _, at, before, found in self._walk(end):
             if "mark" in _describe(found[-1]):
                 continue
             for stop in range(at + 1, self._find_stop(at) + 1):
-                is_ended = "plain" in self._unite(at, stop) and "left-open" not in self._kinds[stop - 1]
-                if not is_ended or (stop < self._end and "inner" not in self._kinds[at]):
+                if "plain" not in self._unite(at, stop) or (stop < self._end and "inner" not in self._kinds[at]):
                     continue
                 last = self._read_rest(stop)
                 if last is None:
                     continue
-                said = {"divided", *_describe_all(first)}
-                inner = (*before, *found)
                 whole = price + _DIVIDED + sum(self._prices[at:stop])
-                for way in self._make(begin, end, (*first, *inner, *last), whole, said, inner):
+                for way in self._make(begin, end, whole, {"divided"}, (), (*before, *found, *last)):
                     yield replace(way, rest=(self._tokens[at].start, self._tokens[self._trim(at, stop)[-1]].end))
 
     def _trim(self, begin: int, end: int) -> list[int]:
@@ -500,30 +478,10 @@ class _Covers:
 
     def _find_stop(self, begin: int) -> int:
         """Return the token behind the words that may be the rest of a title: none is about time, or a condition."""
-        if self._kinds[begin].isdisjoint({"on", "glued", "zone"}):
+        if self._kinds[begin].isdisjoint({"glued", "zone"}):
             while self._kinds[begin].isdisjoint({"open", "rim"}):
                 begin += 1
         return begin
-
-    def _list_starts(self) -> Iterator[_Start]:
-        """Yield each token at which a title may begin, with the clauses before it and their price."""
-        parser, c = self._parser, self._parser.cursor
-        at = self._skip_intro()
-        yield at, (), 0.0, set()
-        c.at = at
-        c.skip("intro", "polite", "comma", "colon", "verb-intro")
-        behind = c.at
-        if behind > at:
-            yield behind, (), 0.3, {"shown"}
-        extra = 0.0
-        for begin, end, before, found in self._walk(behind):
-            loose = {"loose", "to"} if self._is_asked else {"loose"}  # "remind me … | to …"
-            cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), end)
-            shorter = parser.parse_between(begin, cut) if cut < end else None
-            if shorter is not None:
-                yield from self._start_at(cut, (*before, *shorter), extra)
-                extra += _NO_CUT
-            yield from self._start_at(end, (*before, *found), extra)
 
     def _walk(
         self, at: int, *, is_behind: bool = False
@@ -537,7 +495,7 @@ class _Covers:
             if parser.parse_clause(here) is None:
                 here, joined = at, None
             found = parser.parse_clause(here)
-            if found is None or self._matches[here].get("vague", (0,))[0] > found[1]:
+            if found is None or "vague" in self._matches[here]:
                 return
             if joined is not None:
                 clauses = (*clauses, joined)
@@ -546,19 +504,19 @@ class _Covers:
             yield here, at, clauses, found[0]
             clauses = (*clauses, *found[0])
 
-    def _start_at(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[_Start]:
-        yield min(self._parser.skip_end(at), self._end), clauses, extra, set()
+    def _find_behind(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[Phrase]:
+        """Yield the ways with a title, or the end, behind clauses."""
+        yield from self._find_titled(min(self._parser.skip_end(at), self._end), clauses, extra)
         c = self._parser.cursor
         c.at = at
-        c.skip("comma", "colon", "dash", "polite", "then", "filler", "intro-behind")
-        is_asked = c.skip("remind")
+        c.skip("comma", "colon", "dash")
         outro = c.take("outro")
-        c.skip("comma")
         if c.at == at or c.at >= self._end or "compound" in self._kinds[at]:
             return
-        self._is_asked = self._is_asked or is_asked or bool(outro and outro.value)
+        self._is_asked = self._is_asked or bool(outro and outro.value)
         is_shown = self._is_asked or not self._kinds[c.at - 1].isdisjoint({"colon", "dash"})
-        yield c.at, clauses, extra + (0.0 if is_shown or outro is None else 0.2), {"shown"} if is_shown else set()
+        price = extra if is_shown or outro is None else extra + 0.2
+        yield from self._find_titled(c.at, clauses, price, is_shown=is_shown)
 
     def _skip_intro(self) -> int:
         c = self._parser.cursor
@@ -586,11 +544,7 @@ class _Covers:
 
     def _price_beginning(self, begin: int, before: Sequence[Clause]) -> float:
         last = _describe_all(before[-1:])
-        said = {
-            **self._around[begin],
-            "last": last,
-            "before": _describe_all(before[:-2]),
-        }
+        said = {**self._around[begin], "last": last}
         price: float = sum(_find(self._words[begin][3], said))
         if price >= _NEVER:
             self._parser.block(begin, hint=HINTS["half-known"])
@@ -602,11 +556,11 @@ class _Covers:
 
 def _describe(clause: Clause) -> set[str]:
     """Return the class of a clause, what it has, and what it says."""
-    names = [name for name in clause.__slots__ if getattr(clause, name)]
-    if isinstance(clause, Start) and isinstance(clause.point, Months):
-        names.append("months")
-    elif isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
+    names: list[str] = [name for name in clause.__match_args__ if getattr(clause, name)]
+    if isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
         names.append("length")
+    elif isinstance(clause, Period) and clause.unit < Unit.YEAR:
+        names.append("within")
     return _say_kinds("clause", type(clause).__name__.lower(), *names)
 
 

@@ -13,7 +13,7 @@ from dateutil.relativedelta import relativedelta
 from cloudsched.domain.schedules.words import English
 from cloudsched.language.grammar_days import list_weekdays
 from cloudsched.language.messages import say, say_day
-from cloudsched.language.nodes import Date, Days, Length, Months, Period, Point, Relative, Span, Unit, Within, Year
+from cloudsched.language.nodes import Date, Days, Length, Months, Period, Point, Relative, Span, Unit
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
@@ -65,47 +65,32 @@ def find_period(unit: Unit, day: date, ahead: int = 0) -> tuple[date, date]:
     return first, first + relativedelta(months=months)
 
 
-def find_within(node: Within | Year, context: Context) -> tuple[date, date]:
-    """Return the first and the last day of the period within which all happens."""
-    if isinstance(node, Within):
-        first, after = find_period(node.unit, context.today, node.ahead)
-    else:
-        first, after = find_period(Unit.YEAR, date(node.year or context.today.year, 1, 1), node.ahead or 0)
-    return first, after - ONE_DAY
-
-
 def find_first_day(point: Point, context: Context, base: date) -> date:
     """Return the first day of a point. It is not before ``base`` unless the point names a year."""
+    return find_range(point, context, base)[0]
+
+
+def find_range(point: Point, context: Context, base: date) -> tuple[date, date]:
+    """Return the first and the last day of a point: of a month, a year or another period, or the same day twice."""
+    unit: Unit | None = None
     match point:
         case Date():
-            return resolve_date(point, context, base)
-        case Relative():
-            return resolve_relative_day(point, context, base)
-        case Year():
-            return find_within(point, context)[0]
-        case Months():
-            month = point.months[0]
-            return max(date(base.year + (month < base.month), month, 1), base)
+            first = resolve_date(point, context, base)
+            unit = Unit.MONTH if point.day is None else None
         case Days():
-            return find_nth_day(point, context, base)
-
-
-def find_last_day(point: Point, context: Context, base: date, *, through: bool = False) -> date:
-    """Return the last day of "until": a day is included, a month or a year only by "through"."""
-    unit = None
-    match point:
+            first = find_nth_day(point, context, base)
+        case Relative():
+            first = resolve_relative_day(point, context, base)
         case Months():
-            if len(point.months) > 1:
+            month, *others = point.months
+            if others:
                 raise Refused("not-understood", point.span)
-            unit, base = Unit.MONTH, find_period(Unit.MONTH, base)[not through]
-        case Year():
-            unit = Unit.YEAR
-        case Date(day=None):
-            unit = Unit.MONTH
-        case Relative(kind="unit"):
+            first, unit = max(date(base.year + (month < base.month), month, 1), base), Unit.MONTH
+        case Period():
             unit = point.unit
-    first = find_first_day(point, context, base)
-    return first if unit is None else find_period(unit, first)[through] - ONE_DAY
+            near = context.today if point.year is None else date(point.year, 1, 1)
+            first, _ = find_period(unit, near, point.ahead or 0)
+    return first, first if unit is None else find_period(unit, first)[1] - ONE_DAY
 
 
 def resolve_date(node: Date, context: Context, base: date) -> date:
@@ -131,7 +116,7 @@ def resolve_date_order(node: Date, context: Context) -> Date:
         Option(say("{day} {month}", day=order[1], month=say(English.months[order[0] - 1])), order)
         for order in ((node.month or 1, node.day or 1), node.swapped)
     ]
-    chosen = context.choices.pick("date-order", node.span, options)
+    chosen = context.pick("date-order", node.span, options)
     return replace(node, month=chosen[0], day=chosen[1])
 
 
@@ -162,16 +147,14 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
             coming = find_next_weekday(weekday, today) + timedelta(weeks=node.count)
             is_clear = of_week == coming or not node.from_moment
             return coming if is_clear else ask_day((of_week, coming), node.span, context)
-        case "edge" if isinstance(node.base, Date):
-            month = node.base.month or (12 if node.count < 0 else 1)
-            at = resolve_date(replace(node.base, month=month, day=node.count), context, base)
-            context.choices.assume(say("That is {at}.", at=at))
-            return at
-        case "week" | "edge" | "unit":
-            first, after = find_period(node.unit or Unit.WEEK, today, node.ahead or 0)
-            return after - ONE_DAY if node.count < 0 else first + timedelta(days=weekday)
+        case "week":
+            return find_period(Unit.WEEK, today, node.ahead or 0)[0] + timedelta(days=weekday)
 
     start = today if node.base is None else find_first_day(node.base, context, base)
+    if node.kind == "edge":
+        if node.ahead is None:
+            context.assume(say("That is {at}.", at=start))
+        return start
     if node.kind == "business":
         return _add_business_days(node, context, start)
     if node.kind == "weekdays":
@@ -186,7 +169,7 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
 def _add_business_days(node: Relative, context: Context, day: date) -> date:
     if context.calendar is not None:
         raise Refused("inexpressible", node.span, "give the date: which days are holidays is not known here")
-    context.choices.assume("Monday to Friday are business days, also holidays.")
+    context.assume("Monday to Friday are business days, also holidays.")
     step = -ONE_DAY if node.back else ONE_DAY
     weeks, more = divmod(node.count - 1, 5)
     day += step * 7 * weeks
@@ -213,7 +196,7 @@ def ask_day(days: Iterable[date], span: Span, context: Context) -> date:
     """Ask which of some days is meant."""
     today = context.today
     options = [Option(say("today, {day:%Y-%m-%d}", day=day) if day == today else say_day(day), day) for day in days]
-    return context.choices.pick("this-or-next", span, options)
+    return context.pick("this-or-next", span, options)
 
 
 def find_nth_day(node: Days, context: Context, base: date) -> date:

@@ -4,28 +4,10 @@ from __future__ import annotations
 
 from cloudsched.language.lexicon import Language, number_words
 
-_NUMBERS = [
-    "nul",
-    "één",
-    "twee",
-    "drie",
-    "vier",
-    "vijf",
-    "zes",
-    "zeven",
-    "acht",
-    "negen",
-    "tien",
-    "elf",
-    "twaalf",
-    "dertien",
-    "veertien",
-    "vijftien",
-    "zestien",
-    "zeventien",
-    "achttien",
-    "negentien",
-]
+_NUMBERS = number_words(
+    "nul één twee drie vier vijf zes zeven acht negen tien elf twaalf "
+    "dertien veertien vijftien zestien zeventien achttien negentien"
+)
 _TENS = {20: "twintig", 30: "dertig", 40: "veertig", 50: "vijftig"}
 _ORDINALS = number_words(
     "eerste tweede derde vierde vijfde zesde zevende achtste negende tiende elfde twaalfde dertiende veertiende "
@@ -54,18 +36,23 @@ DUTCH = Language(
     code="nl",
     name="Dutch",
     words={
-        "number": dict(enumerate(_NUMBERS)) | {1: "één|eén|éen|een uur"},
+        "number": _NUMBERS
+        | {1: "één|eén|éen|een uur"}
+        | {ten + unit: _compose(unit, tens) for ten, tens in _TENS.items() for unit in range(1, 10)},
         "tens": _TENS,
         "ordinal": _ORDINALS,
-        "ordinal-end": {-1: "laatste|allerlaatste", -2: "voorlaatste|een na laatste|één na laatste|op een na laatste"}
-        | {-3: "twee na laatste|op twee na laatste"},
-        "to-last": {1: "na laatste"},
+        "ordinal-end": {
+            -1: "laatste|allerlaatste",
+            -2: "voorlaatste|een na laatste|één na laatste|op een na laatste",
+            -3: "twee na laatste|op twee na laatste",
+        },
+        "to-last": "na laatste",
         "fraction": {30: "half|halve|een half|een halve|½", 15: "kwart|een kwart|¼", 45: "driekwart"},
         "and-half": {30: "½|en een half|en een halve|en half", 15: "en een kwart"},
         "halves": {3: "anderhalf|anderhalve", 5: "tweeënhalf|tweeënhalve|tweeeneenhalf|tweeenhalf", 7: "drieënhalf"},
         "half": {-30: "half", 15: "kwart|kwartier"},
-        "article": {1: "de|het|een|den|'t"},
-        "a": {1: "een|één"},
+        "article": "de|het|een|den|'t",
+        "a": "een|één",
         "each": {1: "elke|elk|iedere|ieder|alle|om het", 3: "om de"},
         "other": {2: "andere"},
         "unit": number_words(
@@ -74,11 +61,11 @@ DUTCH = Language(
         ),
         "too-short": {0: "milliseconde|milliseconden|ms|microseconde|microseconden"},
         "unit-short": {0: "s", 1: "m", 2: "h|u", 3: "d"},
-        "day-word": {1: "dag|dagen"},
-        "the": {1: "op de"},
-        "coming": {1: "komende|aanstaande|eerstkomende|eerstvolgende|komend|aanstaand|a s|as"},
+        "day-word": "dag|dagen",
+        "the": "op de",
+        "coming": "komende|aanstaande|eerstkomende|eerstvolgende|komend|aanstaand|a s|as",
         "parity": {1: "oneven|de oneven", 2: "even|de even"},
-        "that-one": {1: "van de maand"},
+        "that-one": "van de maand",
         "edge-noun": {
             -5: "maandeinde|einde van de maand|eind van de maand|einde maand|eind van elke maand|ultimo",
             5: "maandbegin|begin van de maand",
@@ -105,12 +92,12 @@ DUTCH = Language(
         },
         "hourly-point": {0: "elk heel uur|ieder heel uur|op elk heel uur"},
         "always": {1: "altijd|steeds", 2: "regelmatig"},
-        "recurring": {1: "terugkerend|terugkerende|herhalend|herhalende|regelmatige"},
-        "forever": {1: "voor altijd|voorgoed|tot nader order|voor onbepaalde tijd|zonder einde"},
-        "yearly-event": {1: "verjaardag|verjaardagen|jubileum|trouwdag|huwelijksdag|geboortedag|naamdag|sterfdag"},
+        "recurring": "terugkerend|terugkerende|herhalend|herhalende|regelmatige",
+        "forever": "voor altijd|voorgoed|tot nader order|voor onbepaalde tijd|zonder einde",
+        "yearly-event": "verjaardag|verjaardagen|jubileum|trouwdag|huwelijksdag|geboortedag|naamdag|sterfdag",
         "change-verb": {
-            1: "wijzig|wijzigen|verander|veranderen|pas aan|aanpassen|bewerk|bewerken|hernoem|hernoemen|sla over"
-            "|overslaan|ruil|ruilen|verplaats|verplaatsen",
+            1: "wijzig|wijzigen|verander|veranderen|pas aan|aanpassen|bewerk|bewerken|hernoem|hernoemen"
+            "|sla over|overslaan|ruil|ruilen|verplaats|verplaatsen",
             2: "verzet|verzetten|verschuif|verschuiven|uitstellen",
         },
         "cancel-verb": {
@@ -120,71 +107,69 @@ DUTCH = Language(
             3: "pauzeer|pauzeren|onderbreek|onderbreken",
             4: "hervat|hervatten",
         },
-        "stop-reminding": {
-            1: "herinner me niet|herinner me nooit|herinner mij niet|stop met herinneren|hou op met herinneren"
+        "stop-reminding": (
+            "herinner me niet|herinner me nooit|herinner mij niet|stop met herinneren|hou op met herinneren"
             "|houd op met herinneren|geen herinnering|geen herinneringen|niet meer herinneren|stop met me"
-        },
-        "task-noun": {
-            1: "herinnering|herinneringen|wekker|wekkers|alarm|alarmen|taak|taken|melding|meldingen|dat|dit|alles"
-        },
-        "onto": {1: "naar|over|voor|aan"},
+        ),
+        "task-noun": (
+            "herinnering|herinneringen|wekker|wekkers|alarm|alarmen|taak|taken|melding|meldingen|dat|dit|alles"
+        ),
+        "onto": "naar|over|voor|aan",
         "own": {1: "mijn|m'n|onze|ons|al mijn", 2: "de|het|deze|die|dat|alle"},
-        "wish": {
-            1: "ik wil|ik wil graag|ik zou graag|kun je|kan je|kunt u|wil je|wilt u|zou je|hallo|hoi|hey|hé|ok|oké|okay"
-            "|oh|nee|nou|dus|nu|toch|dan|en"
-        },
-        "question-word": {
-            1: "wat|welke|welk|wie|hoeveel|hoe lang|hoe vaak|waarom|wanneer is|wanneer heb|wanneer moet|is er|zijn er"
-            "|heb ik|had ik|moet ik|ben ik"
-        },
-        "occasion": {
-            1: "vóór de|vóór het|vóór mijn|vlak voor|net voor|na de|na het|na mijn|na afloop|tijdens|tijdens de"
-            "|tijdens het|bij de lunch|bij het ontbijt|bij het avondeten|bij het eten|bij aankomst|onderweg|op weg"
-            "|volgende keer|de volgende keer|uur voor het|uur voor de|uur voor mijn|minuten voor het"
+        "wish": (
+            "ik wil|ik wil graag|ik zou graag|kun je|kan je|kunt u|wil je|wilt u|zou je|hallo|hoi|hey|hé|ok|oké"
+            "|okay|oh|nee|nou|dus|nu|toch|dan|en"
+        ),
+        "question-word": (
+            "wat|welke|welk|wie|hoeveel|hoe lang|hoe vaak|waarom|wanneer is|wanneer heb|wanneer moet|is er"
+            "|zijn er|heb ik|had ik|moet ik|ben ik"
+        ),
+        "occasion": (
+            "vóór de|vóór het|vóór mijn|vlak voor|net voor|na de|na het|na mijn|na afloop|tijdens|tijdens de"
+            "|tijdens het|bij de lunch|bij het ontbijt|bij het avondeten|bij het eten|bij aankomst|onderweg"
+            "|op weg|volgende keer|de volgende keer|uur voor het|uur voor de|uur voor mijn|minuten voor het"
             "|minuten voor de|minuten voor mijn|dag voor mijn"
-        },
-        "night-to": {1: "in de nacht op|in de nacht naar|nacht op"},
-        "night-from": {1: "in de nacht van|nacht van"},
-        "intro": {
-            1: "hey|hoi|hallo|hé|eh|ehm|dus|zet|noteer|noteer even|plan|plan in|kun je me|kan je me|kunt u me|kun je"
-            "|kan je|kunt u|wil je me|wil je|wilt u me|wilt u|zou je me|zou je|vergeet niet|vergeet niet om"
-            "|niet vergeten"
-            "|denk eraan|denk eraan om|ik moet|ik wil|ik wil graag|dat ik|zorg dat ik|help me onthouden|laat me niet"
-            "|we moeten"
-        },
-        "intro-noun": {
-            1: "zet een wekker|zet de wekker|zet een herinnering|maak een herinnering|nieuwe herinnering|zet een alarm"
-            "|maak een herinnering aan|stel een herinnering in|zet wekker"
-        },
-        "closer": {1: "in|herinneren|niet vergeten|aan|eraan|moet"},
-        "modifier": {
-            1: "met uitzondering|vrij|halverwege|bijna|hoogstens|minstens|uiterlijk|op zijn vroegst|even voor"
-            "|af en toe|telkens als|echter|voorlopig|eergisteren|onlangs|overovermorgen|advent|zomervakantie|daarna"
-            "|daarvoor|ervoor|erna|vooraf|indien nodig|zo nodig|bij het eten|de hele|het hele|halve dagen"
-            "|om de zoveel|om beurten|per toerbeurt|of twee|of drie|of vier|of vijf|of wat|of zo|overdag"
-            "|afwisselend|op kantooruren|tijdens kantooruren"
-        },
-        "idiom": {1: "voor de deur|voor het huis|na afloop schoonmaken|als cadeau|als team|als eerste|zorg dat"},
+        ),
+        "night-to": "in de nacht op|in de nacht naar|nacht op",
+        "night-from": "in de nacht van|nacht van",
+        "intro": (
+            "hey|hoi|hallo|hé|eh|ehm|dus|zet|noteer|noteer even|plan|plan in|kun je me|kan je me|kunt u me"
+            "|kun je|kan je|kunt u|wil je me|wil je|wilt u me|wilt u|zou je me|zou je|vergeet niet"
+            "|vergeet niet om|niet vergeten|denk eraan|denk eraan om|ik moet|ik wil|ik wil graag|dat ik"
+            "|zorg dat ik|help me onthouden|laat me niet|we moeten"
+        ),
+        "intro-noun": (
+            "zet een wekker|zet de wekker|zet een herinnering|maak een herinnering|nieuwe herinnering"
+            "|zet een alarm|maak een herinnering aan|stel een herinnering in|zet wekker"
+        ),
+        "closer": "in|herinneren|niet vergeten|aan|eraan|moet",
+        "modifier": (
+            "met uitzondering|vrij|halverwege|bijna|hoogstens|minstens|uiterlijk|op zijn vroegst|even voor"
+            "|af en toe|telkens als|echter|voorlopig|eergisteren|onlangs|overovermorgen|advent|zomervakantie"
+            "|daarna|daarvoor|ervoor|erna|vooraf|indien nodig|zo nodig|bij het eten|de hele|het hele"
+            "|halve dagen|om de zoveel|om beurten|per toerbeurt|of twee|of drie|of vier|of vijf|of wat|of zo"
+            "|overdag|afwisselend|op kantooruren|tijdens kantooruren"
+        ),
+        "idiom": "voor de deur|voor het huis|na afloop schoonmaken|als cadeau|als team|als eerste|zorg dat",
         "condition": {
             1: "als|wanneer|zodra|indien|zolang|tenzij|mits|nadat|voordat|terwijl|totdat|ingeval|sinds"
             "|elke keer als|elke keer dat|elke keer wanneer|tot ik|tot je|tot we|tot hij|tot ze|tot het|tot de"
-            "|iedere keer als|iedere keer dat|telkens als"
-            "|telkens wanneer",
+            "|iedere keer als|iedere keer dat|telkens als|telkens wanneer",
             2: "omdat|hoewel",
         },
-        "greeting": {1: "goed|goede|goeden"},
-        "hedge": {
-            1: "max|maximaal|misschien|wellicht|eventueel|mogelijk|waarschijnlijk|liefst|vroeg|laat|vroeger|later|ooit"
-        },
+        "greeting": "goed|goede|goeden",
+        "hedge": (
+            "max|maximaal|misschien|wellicht|eventueel|mogelijk|waarschijnlijk|liefst|vroeg|laat|vroeger|later|ooit"
+        ),
         "half-known": {
-            1: "zonsopgang|zonsopkomst|zonsondergang|dageraad|schemering|volle maan|nieuwe maan|betaaldag|na werktijd"
-            "|na het werk|voor het werk|na school|na schooltijd|bedtijd|etenstijd|sluitingstijd|openingstijd"
-            "|in de lente"
-            "|in het voorjaar|in de zomer|in de herfst|in het najaar|in de winter|deze zomer|deze winter|semester"
-            "|trimester|decennium|eeuw|schooljaar|schooldag|schooldagen|schoolvakantie|schoolvakanties|vakantiedagen"
-            "|wedstrijddagen|vrije dagen|vrije dag|in de advent|in de vasten|ramadan|periodiek|voortdurend"
-            "|herhaaldelijk|zelden|meestal|normaal gesproken|gewoonlijk|doorgaans|ooit|op een dag|midden in de week"
-            "|halverwege de week|halverwege de maand|medio",
+            1: "zonsopgang|zonsopkomst|zonsondergang|dageraad|schemering|volle maan|nieuwe maan|betaaldag"
+            "|na werktijd|na het werk|voor het werk|na school|na schooltijd|bedtijd|etenstijd|sluitingstijd"
+            "|openingstijd|in de lente|in het voorjaar|in de zomer|in de herfst|in het najaar|in de winter"
+            "|deze zomer|deze winter|semester|trimester|decennium|eeuw|schooljaar|schooldag|schooldagen"
+            "|schoolvakantie|schoolvakanties|vakantiedagen|wedstrijddagen|vrije dagen|vrije dag|in de advent"
+            "|in de vasten|ramadan|periodiek|voortdurend|herhaaldelijk|zelden|meestal|normaal gesproken"
+            "|gewoonlijk|doorgaans|ooit|op een dag|midden in de week|halverwege de week|halverwege de maand"
+            "|medio",
             2: "mijn verjaardag|zijn verjaardag|haar verjaardag|onze trouwdag",
         },
         "weekday": number_words("maandag|ma dinsdag|di woensdag|wo donderdag|do vrijdag|vr zaterdag|za zondag|zo"),
@@ -195,7 +180,7 @@ DUTCH = Language(
             1: "weekends|weekenden|weekeinden|in de weekenden|in weekenden",
             2: "weekenddagen",
         },
-        "business": {1: "werkdag|werkdagen"},
+        "business": "werkdag|werkdagen",
         "on-or": {-1: "op of voor|uiterlijk op", 1: "op of na|op zijn vroegst op"},
         "month": number_words(
             "januari|jan februari|feb maart|mrt april|apr mei juni|jun juli|jul augustus|aug september|sep|sept "
@@ -217,16 +202,14 @@ DUTCH = Language(
             1: "einde van de dag|het einde van de dag|eind van de dag",
             2: "einde van de werkdag|eind van de werkdag|einde werkdag",
         },
-        "about": {
-            1: "rond|omstreeks|ongeveer|circa|ca|tegen|zo rond|om ongeveer|rond een uur of|om een uur of|een uur of"
-        },
-        "hour-mark": {1: "h"},
-        "hours-said": {1: "uur|u"},
+        "about": "rond|omstreeks|ongeveer|circa|ca|tegen|zo rond|om ongeveer|rond een uur of|om een uur of|een uur of",
+        "hour-mark": "h",
+        "hours-said": "uur|u",
         "halfday": {0: _say_often("ochtend|morgen|voormiddag"), 1: _say_often("middag|namiddag|avond")},
-        "oclock": {1: "uur|u"},
+        "oclock": "uur|u",
         "hour-point": {0: "op het hele uur|op het uur|op elk heel uur", 30: "op het halve uur"},
         "past": {1: "over", -1: "voor"},
-        "clock-minute": {1: "minuten|minuut|min"},
+        "clock-minute": "minuten|minuut|min",
         "feast": {
             101: "nieuwjaar|nieuwjaarsdag",
             106: "driekoningen",
@@ -258,38 +241,38 @@ DUTCH = Language(
             12: "vastenavond",
         },
         "holiday": {1: "feestdag|feestdagen", 2: "moederdag|vaderdag|prinsjesdag|suikerfeest|offerfeest"},
-        "some": {1: "een paar|enkele|enige|een aantal"},
-        "vague": {
-            1: "straks|binnenkort|zometeen|zo meteen|zo dadelijk|dadelijk|later|soms|vaak|af en toe|gauw|weldra"
-            "|binnen|over een tijdje|over een poosje|over een tijd|een dezer dagen|te zijner tijd|zo snel mogelijk|zsm"
-            "|op een gegeven moment|meermaals|vaker|een keertje|zo nu en dan|op termijn"
-        },
-        "at": {1: "om|te"},
-        "on": {1: "op|op de|op het"},
-        "on-day": {1: "op|op de"},
-        "in": {1: "in"},
-        "ahead": {1: "over"},
-        "of": {1: "van|in"},
-        "per": {1: "per|in de|in een|elke|elk|iedere|ieder"},
-        "for": {1: "gedurende|stop na|eindig na|hou op na|houd op na|eindigt na"},
-        "for-after": {1: "lang"},
-        "from": {1: "van"},
-        "between": {1: "tussen"},
-        "to": {1: "tot|tot en met|tem|t e m|t / m"},
-        "and": {1: "en|en ook|alsook|alsmede"},
-        "or": {1: "of"},
-        "also": {1: "ook|eveneens"},
-        "then": {1: "en|en ook"},
-        "start": {
-            1: "vanaf|van|met ingang van|m i v|ingaande|ingaand|te beginnen op|beginnend op|beginnend|startend op"
+        "some": "een paar|enkele|enige|een aantal",
+        "vague": (
+            "straks|binnenkort|zometeen|zo meteen|zo dadelijk|dadelijk|later|soms|vaak|af en toe|gauw|weldra"
+            "|binnen|over een tijdje|over een poosje|over een tijd|een dezer dagen|te zijner tijd"
+            "|zo snel mogelijk|zsm|op een gegeven moment|meermaals|vaker|een keertje|zo nu en dan|op termijn"
+        ),
+        "at": "om|te",
+        "on": "op|op de|op het",
+        "on-day": "op|op de",
+        "in": "in",
+        "ahead": "over",
+        "of": "van|in",
+        "per": "per|in de|in een|elke|elk|iedere|ieder",
+        "for": "gedurende|stop na|eindig na|hou op na|houd op na|eindigt na",
+        "for-after": "lang",
+        "from": "van",
+        "between": "tussen",
+        "to": "tot|tot en met|tem|t e m|t / m",
+        "and": "en|en ook|alsook|alsmede",
+        "or": "of",
+        "also": "ook|eveneens",
+        "then": "en|en ook",
+        "start": (
+            "vanaf|van|met ingang van|m i v|ingaande|ingaand|te beginnen op|beginnend op|beginnend|startend op"
             "|vanaf de|voor het eerst|voor het eerst op|per"
-        },
-        "onward": {1: "af"},
+        ),
+        "onward": "af",
         "until": {1: "tot|tot aan", 2: "tot en met|tem|t e m|t / m|uiterlijk tot"},
-        "inclusive": {1: "inbegrepen|inclusief"},
+        "inclusive": "inbegrepen|inclusief",
         "before": {-1: "voor|vóór"},
-        "after": {1: "na"},
-        "times": {1: "keer|maal|x|keren"},
+        "after": "na",
+        "times": "keer|maal|x|keren",
         "twice": {
             1: "eenmaal|eenmalig|een keer|één keer|eens",
             2: "tweemaal",
@@ -298,55 +281,55 @@ DUTCH = Language(
             5: "vijfmaal",
         },
         "next": {1: "volgende|volgend|de volgende|komende|komend", 0: "deze|dit"},
-        "in-total": {1: "in totaal"},
-        "the-next": {1: "de volgende|de komende|komende|volgende"},
-        "consecutive": {1: "achter elkaar|achtereen|op rij|opeenvolgende|aaneen"},
-        "rest": {1: "op alle andere dagen|alle andere dagen|op de andere dagen|op de overige dagen"},
-        "hence": {1: "vanaf nu|vanaf vandaag"},
+        "in-total": "in totaal",
+        "the-next": "de volgende|de komende|komende|volgende",
+        "consecutive": "achter elkaar|achtereen|op rij|opeenvolgende|aaneen",
+        "rest": "op alle andere dagen|alle andere dagen|op de andere dagen|op de overige dagen",
+        "hence": "vanaf nu|vanaf vandaag",
         "edge": {1: "begin|het begin", -1: "eind|einde|het einde|het eind"},
-        "except": {
-            1: "behalve|behalve op|behalve in|uitgezonderd|niet|maar niet|maar niet op|niet op|niet in|nooit"
+        "except": (
+            "behalve|behalve op|behalve in|uitgezonderd|niet|maar niet|maar niet op|niet op|niet in|nooit"
             "|met uitzondering van|nooit op"
-        },
-        "than": {1: "dan|naar"},
-        "only": {1: "alleen|alleen maar|alleen nog|alleen nog maar|enkel|uitsluitend|slechts"},
-        "polite": {1: "alsjeblieft|alstublieft|aub|a u b|svp|s v p|graag|dank je|dankjewel|bedankt|even|precies|stipt"},
-        "if-day": {1: "als het een|indien het een"},
-        "if-day-end": {1: "is"},
-        "the-hour": {1: "het hele uur|het uur|van het uur"},
-        "following": {1: "waar ik ook ben|ongeacht waar ik ben|waar ik ook maar ben"},
-        "week-start": {1: "weken beginnen op|week begint op"},
-        "week-number": {1: "week|weken|weeknummer"},
-        "remind": {
-            1: "herinner me|herinner me er|herinner me aan|herinner me aan de|herinner me aan het"
-            "|herinner me eraan|herinner me eraan om|herinner me eraan dat ik|herinner mij"
-            "|herinner mij eraan|herinner mij eraan om|herinner me eraan dat|zet een herinnering voor"
-            "|maak een herinnering voor|maak een herinnering aan voor|stel een herinnering in voor|waarschuw me"
-            "|geef me een seintje|stuur me een herinnering|stuur me een melding|zet een herinnering om"
-        },
+        ),
+        "than": "dan|naar",
+        "only": "alleen|alleen maar|alleen nog|alleen nog maar|enkel|uitsluitend|slechts",
+        "polite": "alsjeblieft|alstublieft|aub|a u b|svp|s v p|graag|dank je|dankjewel|bedankt|even|precies|stipt",
+        "if-day": "als het een|indien het een",
+        "if-day-end": "is",
+        "the-hour": "het hele uur|het uur|van het uur",
+        "following": "waar ik ook ben|ongeacht waar ik ben|waar ik ook maar ben",
+        "week-start": "weken beginnen op|week begint op",
+        "week-number": "week|weken|weeknummer",
+        "remind": (
+            "herinner me|herinner me er|herinner me aan|herinner me aan de|herinner me aan het"
+            "|herinner me eraan|herinner me eraan om|herinner me eraan dat ik|herinner mij|herinner mij eraan"
+            "|herinner mij eraan om|herinner me eraan dat|zet een herinnering voor|maak een herinnering voor"
+            "|maak een herinnering aan voor|stel een herinnering in voor|waarschuw me|geef me een seintje"
+            "|stuur me een herinnering|stuur me een melding|zet een herinnering om"
+        ),
         "outro": {
             0: "aan de|aan het|aan mijn|aan|om|om te|met de titel",
             1: "eraan|eraan dat|eraan dat ik|eraan om|dat ik|dat|aan om|aan dat|aan dat ik|herinneren aan"
-            "|herinneren aan de|herinneren aan het|herinneren aan mijn|eraan herinneren dat|eraan herinneren dat ik"
-            "|eraan herinneren om|herinneren|eraan herinneren|herinneren om|herinner me eraan|herinner me aan"
-            "|een herinnering voor",
+            "|herinneren aan de|herinneren aan het|herinneren aan mijn|eraan herinneren dat"
+            "|eraan herinneren dat ik|eraan herinneren om|herinneren|eraan herinneren|herinneren om"
+            "|herinner me eraan|herinner me aan|een herinnering voor",
         },
-        "zone-time": {1: "tijd|lokale tijd"},
-        "zone-of": {1: "lokale tijd in|plaatselijke tijd in|tijd in|tijd van|lokale tijd van"},
-        "relocate": {1: "verzet het|verplaats het|verschuif het|wijzig het"},
+        "zone-time": "tijd|lokale tijd",
+        "zone-of": "lokale tijd in|plaatselijke tijd in|tijd in|tijd van|lokale tijd van",
+        "relocate": "verzet het|verplaats het|verschuif het|wijzig het",
         "make": {
             1: "maak er van|verzet het naar|verplaats het naar|zet het op|wijzig het naar",
             2: "maak er|maak het|doe maar|doe het|liever|toch|in plaats daarvan|verzet het",
         },
-        "instead": {1: "in plaats daarvan|liever"},
-        "add-more": {1: "ook|ook op|ook om|daarnaast|bovendien"},
-        "skip": {1: "sla over|sla|schrap"},
-        "skip-end": {1: "over"},
-        "skip-after": {1: "overslaan|laten vervallen|vervalt|gaat niet door|schrappen"},
-        "more": {1: "verdere|nog"},
-        "instead-of": {1: "in plaats van|i p v|ipv|niet|en niet"},
-        "no-more": {1: "niet meer|niet meer op|niet"},
-        "one": {1: "de volgende|de eerstvolgende|de volgende keer|de komende|volgende"},
+        "instead": "in plaats daarvan|liever",
+        "add-more": "ook|ook op|ook om|daarnaast|bovendien",
+        "skip": "sla over|sla|schrap",
+        "skip-end": "over",
+        "skip-after": "overslaan|laten vervallen|vervalt|gaat niet door|schrappen",
+        "more": "verdere|nog",
+        "instead-of": "in plaats van|i p v|ipv|niet|en niet",
+        "no-more": "niet meer|niet meer op|niet",
+        "one": "de volgende|de eerstvolgende|de volgende keer|de komende|volgende",
         "shift": {1: "later", -1: "eerder|vroeger"},
     },
     requests={
@@ -384,27 +367,27 @@ DUTCH = Language(
             4: "niet meer|niet langer|niet",
             13: "verzetten naar|verplaatsen naar|verschuiven naar|verzetten tot",
         },
-        "lasting": {1: "voortaan|vanaf nu|in het vervolg|definitief|altijd|in plaats daarvan|liever"},
-        "once": {1: "alleen deze keer|deze keer|alleen dit keer|dit keer|eenmalig|alleen vandaag|een keer"},
-        "padding": {
-            1: "alsjeblieft|aub|graag|kun je|kan je|wil je|ik wil|ok|oké|hey|hoi|hallo|even|toch|maar|dan|nu"
-            "|zelfde tijd"
-            "|op dezelfde tijd|om dezelfde tijd|bedankt|voorlopig|helemaal|zou je|we kunnen|laten we"
-        },
-        "copula": {1: "is|zijn|wordt|moet|moeten|moet zijn|begint|begint om"},
-        "pronoun": {1: "het|dat|die|hem|deze"},
-        "joint": {1: "naar|naar de|op|tot|tot en met"},
-        "link": {1: "van|van de|voor|voor de|met|met de|bij|in|mijn"},
-        "list-verb": {1: "toon|toon me|laat|laat me|geef|noem|lijst"},
-        "agenda": {
-            1: "staat|staan|staat er|is gepland|gepland|heb ik|komt eraan|komen eraan|mijn afspraken|mijn agenda"
+        "lasting": "voortaan|vanaf nu|in het vervolg|definitief|altijd|in plaats daarvan|liever",
+        "once": "alleen deze keer|deze keer|alleen dit keer|dit keer|eenmalig|alleen vandaag|een keer",
+        "padding": (
+            "alsjeblieft|aub|graag|kun je|kan je|wil je|ik wil|ok|oké|hey|hoi|hallo|even|toch|maar|dan|nu"
+            "|zelfde tijd|op dezelfde tijd|om dezelfde tijd|bedankt|voorlopig|helemaal|zou je|we kunnen"
+            "|laten we"
+        ),
+        "copula": "is|zijn|wordt|moet|moeten|moet zijn|begint|begint om",
+        "pronoun": "het|dat|die|hem|deze",
+        "joint": "naar|naar de|op|tot|tot en met",
+        "link": "van|van de|voor|voor de|met|met de|bij|in|mijn",
+        "list-verb": "toon|toon me|laat|laat me|geef|noem|lijst",
+        "agenda": (
+            "staat|staan|staat er|is gepland|gepland|heb ik|komt eraan|komen eraan|mijn afspraken|mijn agenda"
             "|mijn planning|op de planning|op het programma|moet ik|op mijn lijst"
-        },
-        "noun": {1: "afspraak|afspraken|opdrachten|klusjes"},
-        "becomes": {1: "in|naar|op|als"},
+        ),
+        "noun": "afspraak|afspraken|opdrachten|klusjes",
+        "becomes": "in|naar|op|als",
         "label-lead": {1: "met|en|waarbij", 2: "de|het"},
-        "label-is": {1: "is"},
-        "its": {1: "zijn|haar|hun"},
+        "label-is": "is",
+        "its": "zijn|haar|hun",
         "field": {
             1: "titel|naam",
             2: "beschrijving|details",
@@ -413,7 +396,7 @@ DUTCH = Language(
             5: "bezorging|kanaal|kanalen",
             6: "tijd|tijden|tijdstip|dag|dagen|datum|schema|tijdzone",
         },
-        "via": {1: "per|via|als|met|in|op|naar"},
+        "via": "per|via|als|met|in|op|naar",
         "channel": {
             1: "e-mail|email|e-mails|emails|mail|mails",
             2: "postvak|inbox",
@@ -422,8 +405,8 @@ DUTCH = Language(
             5: "telegram",
             6: "slack",
         },
-        "me": {1: "me|mij|aan mij"},
-        "send": {1: "stuur|sturen|verstuur|versturen|zend|mail"},
+        "me": "me|mij|aan mij",
+        "send": "stuur|sturen|verstuur|versturen|zend|mail",
         "send-by": {1: "mail me|e-mail me", 3: "push me"},
     },
     month_first=False,
@@ -455,10 +438,4 @@ DUTCH = Language(
     clock24=True,
     either_half=True,
     verbs_last=True,
-    glued_numbers={
-        word: ten + unit
-        for ten, tens in _TENS.items()
-        for unit in range(1, 10)
-        for word in _compose(unit, tens).split("|")
-    },
 )

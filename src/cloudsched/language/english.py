@@ -21,8 +21,16 @@ ENGLISH = Language(
             "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
             "seventeen eighteen nineteen"
         ),
-        "tens": {20: "twenty", 30: "thirty", 40: "forty", 50: "fifty", 60: "sixty", 70: "seventy"}
-        | {80: "eighty", 90: "ninety"},
+        "tens": {
+            20: "twenty",
+            30: "thirty",
+            40: "forty",
+            50: "fifty",
+            60: "sixty",
+            70: "seventy",
+            80: "eighty",
+            90: "ninety",
+        },
         "ordinal": number_words(
             "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
             "fifteenth sixteenth seventeenth eighteenth nineteenth",
@@ -34,21 +42,22 @@ ENGLISH = Language(
             -2: "penultimate|next-to-last|second-to-last|second last|2nd last|2nd-to-last|last but one",
             -3: "last but two|third-to-last|antepenultimate",
         },
-        "to-last": {1: "to last|to the last|last|from last|from the end|to the end"},
+        "to-last": "to last|to the last|last|from last|from the end|to the end",
         "thousand": {1000: "thousand"},
-        "fraction": {30: "half|half a|half an|1/2|½", 15: "quarter|quarter of a|quarter of an|a quarter of an|¼"}
-        | {45: "three-quarters of an|three quarters of an|three-quarters of a|¾"},
-        "and-half": {30: "and a half|and half|½", 15: "and a quarter|¼", 45: "and three quarters|¾"},
-        "halves": {},
-        "half": {30: "half", 15: "quarter|a quarter"},
-        "article": {1: "the|a|an"},
-        "a": {1: "a|an|one"},
-        "each": {1: "every|each|ev|every single|each and every", 2: "all|on all"},
-        "rest": {
-            1: "all other days|on all other days|all the other days|on all the other days|the other days"
-            "|on the other days"
+        "fraction": {
+            30: "half|half a|half an|1/2|½",
+            15: "quarter|quarter of a|quarter of an|a quarter of an|¼",
+            45: "three-quarters of an|three quarters of an|three-quarters of a|¾",
         },
-        "consecutive": {1: "in a row|in succession|consecutive|consecutively"},
+        "and-half": {30: "and a half|and half|½", 15: "and a quarter|¼", 45: "and three quarters|¾"},
+        "half": {30: "half", 15: "quarter|a quarter"},
+        "article": "the|a|an",
+        "a": "a|an|one",
+        "each": {1: "every|each|ev|every single|each and every", 2: "all|on all"},
+        "rest": (
+            "all other days|on all other days|all the other days|on all the other days|the other days|on the other days"
+        ),
+        "consecutive": "in a row|in succession|consecutive|consecutively",
         "other": {2: "other|alternate|alternating"},
         "unit": {
             0: "second|seconds|sec|secs",
@@ -63,12 +72,12 @@ ENGLISH = Language(
         },
         "too-short": {0: "millisecond|milliseconds|millis|ms|microsecond|microseconds"},
         "unit-short": {0: "s", 1: "m", 2: "h", 3: "d", 4: "w"},
-        "day-word": {1: "day|days"},
-        "the": {1: "the|on the"},
-        "coming": {1: "this coming|the coming|coming|this upcoming|the upcoming|upcoming|this next"},
+        "day-word": "day|days",
+        "the": "the|on the",
+        "coming": "this coming|the coming|coming|this upcoming|the upcoming|upcoming|this next",
         "parity": {1: "odd|uneven", 2: "even"},
-        "numbered": {1: "numbered"},
-        "that-one": {1: "one|ones|of them|of these|of those|one of them"},
+        "numbered": "numbered",
+        "that-one": "one|ones|of them|of these|of those|one of them",
         "edge-noun": {
             -5: "month end|monthend|eom|end of month",
             5: "month start|start of month|beginning of month|month beginning",
@@ -99,88 +108,87 @@ ENGLISH = Language(
         "part-adverb": {3: "nightly"},
         "minute-adverb": {30: "half-hourly|half hourly", 15: "quarter-hourly|quarter hourly"},
         "always": {1: "always|as a rule|without fail", 2: "regularly|on a regular basis"},
-        "recurring": {1: "recurring|repeating|recurrent|regular"},
-        "forever": {1: "forever|for ever|indefinitely|until further notice|till further notice|with no end|for good"},
-        "generic": {1: "reminder|alarm|notification|alert|task|job|timer|event|one|a|an|the|me"},
-        "yearly-event": {1: "birthday|bday|b-day|anniversary"},
-        "change-verb": {
-            1: "change|edit|modify|update|adjust|alter|rename|swap|switch|skip|move|shift|set back|postpone"
-            "|reschedule|delay|snooze|put off|push back|bring forward|move up",
-        },
+        "recurring": "recurring|repeating|recurrent|regular",
+        "forever": "forever|for ever|indefinitely|until further notice|till further notice|with no end|for good",
+        "generic": "reminder|alarm|notification|alert|task|job|timer|event|one|a|an|the|me",
+        "yearly-event": "birthday|bday|b-day|anniversary",
+        "change-verb": (
+            "change|edit|modify|update|adjust|alter|rename|swap|switch|skip|move|shift|set back|postpone"
+            "|reschedule|delay|snooze|put off|push back|bring forward|move up"
+        ),
         "cancel-verb": {
-            1: "don't|do not|no more|opt out of|unsubscribe me from|unsubscribe from"
-            "|cancel|call off|stop|end|scrap|drop|dismiss|disable|deactivate|turn off|switch off|silence|unschedule",
+            1: "don't|do not|no more|opt out of|unsubscribe me from|unsubscribe from|cancel|call off|stop|end"
+            "|scrap|drop|dismiss|disable|deactivate|turn off|switch off|silence|unschedule",
             2: "delete|remove|erase|clear|get rid of",
             3: "pause|suspend|mute",
             4: "resume|unpause|restart",
         },
-        "stop-reminding": {
-            1: "stop reminding|stop notifying|stop alerting|stop pinging|quit reminding|don't remind|dont remind"
+        "stop-reminding": (
+            "stop reminding|stop notifying|stop alerting|stop pinging|quit reminding|don't remind|dont remind"
             "|do not remind|never remind|no longer remind|don't notify|dont notify|do not notify"
-            "|no more reminders|no more reminder"
-            "|stop sending me|stop the reminders|stop the reminder"
-        },
-        "task-noun": {
-            1: "reminder|reminders|alarm|alarms|notification|notifications|alert|alerts|timer|timers|task|tasks"
+            "|no more reminders|no more reminder|stop sending me|stop the reminders|stop the reminder"
+        ),
+        "task-noun": (
+            "reminder|reminders|alarm|alarms|notification|notifications|alert|alerts|timer|timers|task|tasks"
             "|that|this|these|those|everything"
-        },
-        "onto": {1: "into|about|regarding|concerning"},
+        ),
+        "onto": "into|about|regarding|concerning",
         "own": {1: "my|our|all my|all of my|any of my", 2: "the|this|that|these|those|all|all the|any"},
-        "wish": {
-            1: "i'd like to|i would like to|i need to|i have to|you should|would you|will you|we should|we need to"
+        "wish": (
+            "i'd like to|i would like to|i need to|i have to|you should|would you|will you|we should|we need to"
             "|hey|hi|hello|ok|okay|oh|actually|no|now|so|well|sorry|just|then|and"
-        },
-        "question-word": {
-            1: "should i|should we|is|are|was|were|did|does|can i|have i"
-            "|what|what's|whats|which|who|who's|whose|whom|how many|how much|how long|how often|how come|why"
-            "|is there|are there|do i|did i|do we|am i|was i|were there|when do|when does|when did|when is|when's"
-        },
-        "occasion": {
-            1: "before|after|at lunch|over lunch|during lunch|at breakfast|over breakfast|during breakfast|at dinner"
-            "|over dinner|with breakfast|with lunch|with dinner|with meals|with food"
-            "|during dinner|at supper|at brunch|during the meeting|during my meeting|on arrival|upon arrival|on my way"
-            "|on the way|on my way home|on the way home|once i|once we|once he|once she|once they|once it|as soon as"
-            "|by the time|the moment|next time|the next time"
-        },
-        "modifier": {
-            1: "overnight|daytime|daytimes|during the day|during lunch|during work|during school|during class"
+        ),
+        "question-word": (
+            "should i|should we|is|are|was|were|did|does|can i|have i|what|what's|whats|which|who|who's|whose"
+            "|whom|how many|how much|how long|how often|how come|why|is there|are there|do i|did i|do we|am i"
+            "|was i|were there|when do|when does|when did|when is|when's"
+        ),
+        "occasion": (
+            "before|after|at lunch|over lunch|during lunch|at breakfast|over breakfast|during breakfast"
+            "|at dinner|over dinner|with breakfast|with lunch|with dinner|with meals|with food|during dinner"
+            "|at supper|at brunch|during the meeting|during my meeting|on arrival|upon arrival|on my way"
+            "|on the way|on my way home|on the way home|once i|once we|once he|once she|once they|once it"
+            "|as soon as|by the time|the moment|next time|the next time"
+        ),
+        "modifier": (
+            "overnight|daytime|daytimes|during the day|during lunch|during work|during school|during class"
             "|during business hours|business hours|office hours|working hours|work hours|school hours|term time"
-            "|odd days|odd weeks|even days|even weeks|alternate weeks|alternate days|alternate|alternating|as needed"
-            "|if needed|when needed|onwards|at most|at mealtimes|just once|only once|at the latest|latest|on my shift"
-        },
-        "no-title": {1: "mon|mons|tue|tues|wed|weds|thu|thur|thurs|fri"},
-        "night-to": {1: "in the night to|the night to|in the night before|in the early hours of|early hours of"},
-        "night-from": {1: "in the night from|the night from|night from|night of"},
-        "relative": {1: "that are|which are|who are|that is|which is|this is|these are"},
-        "idiom": {
-            1: "look after|looking after|take after|named after|after all|after party|before and after|check if"
-            "|check when|check whether|ask if|ask when|ask whether|see if|see when|find out if|find out when|know if"
-            "|know when|decide if|decide when|wonder if|confirm if|confirm when|verify if|what if"
-        },
+            "|odd days|odd weeks|even days|even weeks|alternate weeks|alternate days|alternate|alternating"
+            "|as needed|if needed|when needed|onwards|at most|at mealtimes|just once|only once|at the latest"
+            "|latest|on my shift"
+        ),
+        "no-title": "mon|mons|tue|tues|wed|weds|thu|thur|thurs|fri",
+        "night-to": "in the night to|the night to|in the night before|in the early hours of|early hours of",
+        "night-from": "in the night from|the night from|night from|night of",
+        "relative": "that are|which are|who are|that is|which is|this is|these are",
+        "idiom": (
+            "look after|looking after|take after|named after|after all|after party|before and after|check if"
+            "|check when|check whether|ask if|ask when|ask whether|see if|see when|find out if|find out when"
+            "|know if|know when|decide if|decide when|wonder if|confirm if|confirm when|verify if|what if"
+        ),
         "condition": {
             1: "if|when|whenever|while|unless|provided|assuming|since",
             2: "depending|weather|because",
         },
-        "greeting": {1: "good"},
-        "hedge": {
-            1: "max|maybe|perhaps|possibly|probably|asap|soonish|early|late|earlier|later|sometime|somewhen|roughly"
-            "|as required|as necessary|ideally|preferably",
-        },
+        "greeting": "good",
+        "hedge": (
+            "max|maybe|perhaps|possibly|probably|asap|soonish|early|late|earlier|later|sometime|somewhen"
+            "|roughly|as required|as necessary|ideally|preferably"
+        ),
         "half-known": {
-            1: "sunrise|sunset|sunup|sundown|dawn|dusk|daybreak|nightfall|twilight|golden hour|high tide|low tide"
-            "|full moon|new moon|equinox|solstice|spring equinox|payday|pay day|paydays|over the weekend"
-            "|over the weekends|bedtime|teatime|dinnertime"
-            "|suppertime|brunch time|first thing|last thing"
-            "|start of business|opening time|closing time|rush hour|break time|in spring|in summer|in autumn"
-            "|in winter|in the spring|in the summer|in the autumn|in the winter|in the fall|during summer|during winter"
-            "|all summer|all winter|over the summer|this summer|next summer|this winter|next winter"
-            "|semester|semesters|trimester|term time|schooldays|school days|schoolday|school day|school nights"
-            "|match days|game days|days off"
-            "|in term time|decade|decades|century|centuries|every sprint|each sprint|seasonally|periodically"
-            "|intermittently|frequently|constantly|continuously|continually|repeatedly|infrequently|rarely|seldom"
-            "|usually|normally|sporadically|someday|some day|one day|in time|on time|whenever possible|in the future"
-            "|the other day|moonrise|moonset|midsummer|midwinter|during lent|during advent|hanukkah|eid|passover"
-            "|semiweekly|semi-weekly|semimonthly|semi-monthly|bicentennial|workweek|work week|working week|midweek"
+            1: "sunrise|sunset|sunup|sundown|dawn|dusk|daybreak|nightfall|twilight|golden hour|high tide"
+            "|low tide|full moon|new moon|equinox|solstice|spring equinox|payday|pay day|paydays"
+            "|over the weekend|over the weekends|bedtime|teatime|dinnertime|suppertime|brunch time|first thing"
+            "|last thing|start of business|opening time|closing time|rush hour|break time|in spring|in summer"
+            "|in autumn|in winter|in the spring|in the summer|in the autumn|in the winter|in the fall"
+            "|during summer|during winter|all summer|all winter|over the summer|this summer|next summer"
+            "|this winter|next winter|semester|semesters|trimester|term time|schooldays|school days|schoolday"
+            "|school day|school nights|match days|game days|days off|in term time|decade|decades|century"
+            "|centuries|every sprint|each sprint|seasonally|periodically|intermittently|frequently|constantly"
+            "|continuously|continually|repeatedly|infrequently|rarely|seldom|usually|normally|sporadically"
+            "|someday|some day|one day|in time|on time|whenever possible|in the future|the other day|moonrise"
+            "|moonset|midsummer|midwinter|during lent|during advent|hanukkah|eid|passover|semiweekly"
+            "|semi-weekly|semimonthly|semi-monthly|bicentennial|workweek|work week|working week|midweek"
             "|mid-week|mid-month|midmonth|mid-year|midyear|evenly|randomly|at random|alternately",
             2: "my birthday|his birthday|her birthday|our anniversary",
         },
@@ -202,14 +210,12 @@ ENGLISH = Language(
             11: "tth|tuth",
             2: "weekend days",
         },
-        "business": {
-            1: "workday|workdays|work day|work days|working day|working days|business day|business days",
-        },
+        "business": "workday|workdays|work day|work days|working day|working days|business day|business days",
         "on-or": {-1: "on or before|no later than", 1: "on or after|no earlier than"},
-        "days-of": {1: "days of"},
+        "days-of": "days of",
         "moved": {-1: "moved before", 1: "moved after"},
-        "moved-to": {1: "moved to"},
-        "not-on": {1: "that is not on"},
+        "moved-to": "moved to",
+        "not-on": "that is not on",
         "month": number_words(
             "january|jan february|feb march|mar april|apr may june|jun july|jul august|aug september|sep|sept "
             "october|oct november|nov december|dec",
@@ -219,8 +225,8 @@ ENGLISH = Language(
             -1: "yesterday",
             0: "today|this day",
             1: "tomorrow|tmrw|tmr|tmw|tomorow|tommorow|tommorrow|the next day|next day|the following day|morrow",
-            2: "day after tomorrow|the day after tomorrow|overmorrow"
-            "|the day after tmrw|day after tmrw|the day after tmr",
+            2: "day after tomorrow|the day after tomorrow|overmorrow|the day after tmrw|day after tmrw"
+            "|the day after tmr",
         },
         "now": {0: "now|right now|immediately|asap|as soon as possible"},
         "tonight": {3: "tonight|later tonight"},
@@ -233,24 +239,22 @@ ENGLISH = Language(
         },
         "parts": {0: "mornings", 1: "afternoons", 2: "evenings", 3: "nights", 4: "lunchtimes"},
         "named-time": {720: "noon|midday|12 noon|12 midday|noonish|high noon|noontime", 0: "midnight|12 midnight"},
-        "noon-mark": {1: "noon|midday|lunchtime|lunch time"},
+        "noon-mark": "noon|midday|lunchtime|lunch time",
         "day-end": {
             1: "end of day|the end of day|end of the day|the end of the day|eod|the eod",
-            2: "cob|close of business|the close of business|close of play|end of business|end of the business day"
-            "|end of the working day|end of the workday",
+            2: "cob|close of business|the close of business|close of play|end of business"
+            "|end of the business day|end of the working day|end of the workday",
         },
-        "about": {
-            1: "about|around|approximately|approx|roughly|circa|or about|at about|at around|at roughly|round about"
-        },
-        "ish": {1: "ish|or so|or thereabouts"},
-        "hour-mark": {1: "h"},
-        "hours-said": {1: "hours|hrs|hr|h"},
-        "part-of": {1: "on the|during the|of the"},
+        "about": "about|around|approximately|approx|roughly|circa|or about|at about|at around|at roughly|round about",
+        "ish": "ish|or so|or thereabouts",
+        "hour-mark": "h",
+        "hours-said": "hours|hrs|hr|h",
+        "part-of": "on the|during the|of the",
         "halfday": {0: "am|a m|in the am", 1: "pm|p m|in the pm"},
         "halfday-short": {0: "a", 1: "p"},
-        "oclock": {1: "o'clock|oclock"},
+        "oclock": "o'clock|oclock",
         "past": {1: "past|after", -1: "to|before|till|of"},
-        "clock-minute": {1: "minute|minutes|min|mins"},
+        "clock-minute": "minute|minutes|min|mins",
         "feast": {
             101: "new year's day|new years day|new year",
             214: "valentine's day|valentines day|valentine's",
@@ -275,145 +279,139 @@ ENGLISH = Language(
         },
         "holiday": {
             1: "holiday|holidays|public holiday|public holidays|bank holiday|bank holidays",
-            2: "thanksgiving|thanksgiving day|ramadan|diwali|black friday|cyber monday|giving tuesday|super tuesday"
-            "|super bowl sunday|mother's day|mothers day|father's day|fathers day|memorial day|labor day|labour day"
-            "|independence day|veterans day|columbus day|presidents day|presidents' day|martin luther king day|mlk day"
-            "|juneteenth|st patrick's day|saint patrick's day|mardi gras|canada day|australia day|anzac day"
-            "|bastille day"
-            "|guy fawkes night|burns night|chinese new year|lunar new year|groundhog day|earth day|groundhog|tax day",
+            2: "thanksgiving|thanksgiving day|ramadan|diwali|black friday|cyber monday|giving tuesday"
+            "|super tuesday|super bowl sunday|mother's day|mothers day|father's day|fathers day|memorial day"
+            "|labor day|labour day|independence day|veterans day|columbus day|presidents day|presidents' day"
+            "|martin luther king day|mlk day|juneteenth|st patrick's day|saint patrick's day|mardi gras"
+            "|canada day|australia day|anzac day|bastille day|guy fawkes night|burns night|chinese new year"
+            "|lunar new year|groundhog day|earth day|groundhog|tax day",
         },
-        "some": {1: "early|late|mid|a few|few|several|a couple of|a couple|couple"},
-        "vague": {
-            1: "sometime|some time|anytime|any time|soon|later today|sometimes|often|occasionally|now and then"
-            "|once in a while|from time to time|asap-ish"
-            "|within|eventually|shortly|later on|at some point|at some stage|in a bit|in a little bit|in a while"
-            "|in a little while|in a moment|in a jiffy|in due course|in the near future|in no time|before long"
-            "|one of these days|sooner or later|a bit later|a little later|when i can|when you can"
-        },
-        "at": {1: "at|on the stroke of"},
-        "on": {1: "on"},
-        "on-day": {1: "on|on the|on day|on days|the|for|day|days"},
-        "in": {1: "in|in the month of|during|within the month of"},
-        "of": {1: "of|in|in the month of|of the month of"},
-        "per": {1: "per|a|an|in a|every|each"},
-        "for": {
-            1: "for|stop after|end after|finish after|quit after|stop it after|end it after|stops after|ends after"
-        },
-        "up": {1: "up to"},
-        "from": {1: "from"},
-        "between": {1: "between"},
-        "to": {1: "to|through|thru"},
-        "and": {1: "and|and also|as well as|plus|and then"},
-        "or": {1: "or"},
-        "also": {1: "also|too|as well|additionally"},
-        "then": {1: "and|and also|plus|also|and then"},
-        "start": {
-            1: "starting|starting on|starting in|starting from|starts|starts on|start|beginning"
-            "|beginning on|beginning in|as of|commencing|effective|from|beginning from|first on"
-            "|not before|not earlier than|as from|with effect from|kicking off|kicking off on|begins|begins on"
-        },
-        "onward": {1: "on|onward|onwards|forward"},
+        "some": "early|late|mid|a few|few|several|a couple of|a couple|couple",
+        "vague": (
+            "sometime|some time|anytime|any time|soon|later today|sometimes|often|occasionally|now and then"
+            "|once in a while|from time to time|asap-ish|within|eventually|shortly|later on|at some point"
+            "|at some stage|in a bit|in a little bit|in a while|in a little while|in a moment|in a jiffy"
+            "|in due course|in the near future|in no time|before long|one of these days|sooner or later"
+            "|a bit later|a little later|when i can|when you can"
+        ),
+        "at": "at|on the stroke of",
+        "on": "on",
+        "on-day": "on|on the|on day|on days|the|for|day|days",
+        "in": "in|in the month of|during|within the month of",
+        "of": "of|in|in the month of|of the month of",
+        "per": "per|a|an|in a|every|each",
+        "for": "for|stop after|end after|finish after|quit after|stop it after|end it after|stops after|ends after",
+        "up": "up to",
+        "from": "from",
+        "between": "between",
+        "to": "to|through|thru",
+        "and": "and|and also|as well as|plus|and then",
+        "or": "or",
+        "also": "also|too|as well|additionally",
+        "then": "and|and also|plus|also|and then",
+        "start": (
+            "starting|starting on|starting in|starting from|starts|starts on|start|beginning|beginning on"
+            "|beginning in|as of|commencing|effective|from|beginning from|first on|not before|not earlier than"
+            "|as from|with effect from|kicking off|kicking off on|begins|begins on"
+        ),
+        "onward": "on|onward|onwards|forward",
         "until": {
             1: "until|till|til|ending|ending on|up until|up to|ends|ends on|finishing|stopping|end on",
             2: "through|thru|up to and including|until and including|till and including|not after|no later than",
         },
-        "inclusive": {1: "inclusive|included"},
+        "inclusive": "inclusive|included",
         "before": {-1: "before"},
-        "after": {1: "after"},
-        "times": {1: "times|time|x|occurrences|occurrence|repetitions|instances|runs|repeats"},
+        "after": "after",
+        "times": "times|time|x|occurrences|occurrence|repetitions|instances|runs|repeats",
         "twice": {1: "once", 2: "twice", 3: "thrice"},
         "next": {1: "next|coming|the next|the coming|following|the following|upcoming", 0: "this|the current|current"},
-        "in-total": {1: "in total|altogether|overall|all told|in all|for a total of|a total of"},
-        "the-next": {1: "the next|next|the coming|up to the next|up to"},
-        "ago": {1: "ago"},
+        "in-total": "in total|altogether|overall|all told|in all|for a total of|a total of",
+        "the-next": "the next|next|the coming|up to the next|up to",
+        "ago": "ago",
         "hence": {1: "from now|hence|later|from today|from this moment|out", 2: "from right now"},
         "edge": {1: "beginning|start|the beginning|the start", -1: "end|the end"},
-        "except": {
-            1: "except|except for|except on|except in|except during|but not|but not on|but not in|excluding|other than"
-            "|apart from|without|save for|not on|not in|not|never|never on|but never on|unless|not during"
-            "|except if it is|excepting|minus|with the exception of|aside from|besides|barring|only not on"
-            "|outside|omitting|skipping|but|but for|bar|bar the|save|excl|excl.|exclusive of|leaving out|not including"
-            "|not counting|but never in|only not in|with no runs on|no|but no|but skip|but skipping|and skip|skip"
-        },
-        "only": {1: "only|just|exclusively"},
-        "polite": {1: "please|pls|plz|thanks|thank you|kindly|sharp|exactly|on the dot"},
-        "repeat": {1: "repeat|repeats|run|runs|running|occurring|happening|occurs|happens"},
-        "if-day": {1: "if it is|if it's"},
-        "added": {1: "extra on|extra runs on"},
-        "filler": {1: "if there is one|if any|if it exists"},
-        "skip-back": {
-            1: "or the last day before, where there is no such day|or the last day of the month|or the last day"
-        },
-        "skip-omit": {
-            1: "only in months that have that day|in months that have that day|only in months that have it"
+        "except": (
+            "except|except for|except on|except in|except during|but not|but not on|but not in|excluding"
+            "|other than|apart from|without|save for|not on|not in|not|never|never on|but never on|unless"
+            "|not during|except if it is|excepting|minus|with the exception of|aside from|besides|barring"
+            "|only not on|outside|omitting|skipping|but|but for|bar|bar the|save|excl|excl.|exclusive of"
+            "|leaving out|not including|not counting|but never in|only not in|with no runs on|no|but no"
+            "|but skip|but skipping|and skip|skip"
+        ),
+        "only": "only|just|exclusively",
+        "polite": "please|pls|plz|thanks|thank you|kindly|sharp|exactly|on the dot",
+        "repeat": "repeat|repeats|run|runs|running|occurring|happening|occurs|happens",
+        "if-day": "if it is|if it's",
+        "added": "extra on|extra runs on",
+        "filler": "if there is one|if any|if it exists",
+        "skip-back": "or the last day before, where there is no such day|or the last day of the month|or the last day",
+        "skip-omit": (
+            "only in months that have that day|in months that have that day|only in months that have it"
             "|only in years that have that day|only in years that have that week|only in leap years"
             "|if there is such a day"
-        },
-        "skip-forward": {1: "or the first day after, where there is no such day"},
-        "following": {
-            1: "wherever i am|wherever i may be|wherever i happen to be|no matter where i am|wherever its owner is"
-        },
-        "week-start": {1: "weeks begin on|week begins on"},
-        "week-number": {1: "week|weeks|week number"},
-        "day-number": {1: "day|days"},
-        "minute-number": {1: "minute|minutes|at minute|at minutes|minute past the hour"},
-        "the-hour": {1: "the hour|of the hour|past the hour|after the hour|hour"},
-        "hour-number": {1: "hour|hours"},
-        "second-number": {1: "at second|at seconds"},
+        ),
+        "skip-forward": "or the first day after, where there is no such day",
+        "following": (
+            "wherever i am|wherever i may be|wherever i happen to be|no matter where i am|wherever its owner is"
+        ),
+        "week-start": "weeks begin on|week begins on",
+        "week-number": "week|weeks|week number",
+        "day-number": "day|days",
+        "minute-number": "minute|minutes|at minute|at minutes|minute past the hour",
+        "the-hour": "the hour|of the hour|past the hour|after the hour|hour",
+        "hour-number": "hour|hours",
+        "second-number": "at second|at seconds",
         "hour-point": {
-            0: "at the top of|on the hour|at the top of the hour|top of the hour|on the full hour|at the full hour"
-            "|on the o'clock",
+            0: "at the top of|on the hour|at the top of the hour|top of the hour|on the full hour"
+            "|at the full hour|on the o'clock",
             30: "on the half hour|at the half hour|at the bottom of the hour|at half past|half past",
             15: "at quarter past|at a quarter past|quarter past|a quarter past|on the quarter hour",
             45: "at quarter to|at a quarter to|quarter to|a quarter to",
         },
-        "synchronised": {1: "synchronized|synchronised|on the clock|aligned"},
-        "remind": {
-            1: "remind me to|remind me of|remind me about|remind me that|remind me|please remind me to|please remind me"
-            "|remind us to|nudge me|ping me|alert me"
-            "|notify me"
-        },
+        "synchronised": "synchronized|synchronised|on the clock|aligned",
+        "remind": (
+            "remind me to|remind me of|remind me about|remind me that|remind me|please remind me to"
+            "|please remind me|remind us to|nudge me|ping me|alert me|notify me"
+        ),
         "intro": {
             0: "run this|run it|do this|do it|execute this|trigger this|start this|repeat this|repeat it"
-            "|please|please schedule|schedule me|i want to|can you|could you|schedule|set|set up a|set up an|create|add"
-            "|let us|let's|don't forget|don't forget to|don't let me forget|don't let me forget to|hey|hi|yo|hello"
-            "|i need to|i have to|i'd like to|help me remember to",
+            "|please|please schedule|schedule me|i want to|can you|could you|schedule|set|set up a|set up an"
+            "|create|add|let us|let's|don't forget|don't forget to|don't let me forget|don't let me forget to"
+            "|hey|hi|yo|hello|i need to|i have to|i'd like to|help me remember to",
         },
-        "intro-noun": {
-            1: "set a reminder|set an alarm|add a reminder|create a reminder|set reminder|set alarm|new reminder"
-        },
+        "intro-noun": (
+            "set a reminder|set an alarm|add a reminder|create a reminder|set reminder|set alarm|new reminder"
+        ),
         "verb-intro": {0: "make|run|execute|trigger|send"},
-        "outro": {1: "that|about|remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
-        "zone-time": {1: "time|local time|standard time|timezone|time zone|time-zone"},
-        "closest": {1: "closest|nearest"},
-        "relocate": {1: "move it|change it|switch it|reschedule it|shift it|move|change|switch|reschedule|shift"},
-        "make": {1: "make it|change it to|move it to|change to|move to|switch to|set it to|reschedule to|put it at|use"}
-        | {
-            2: "make it|make that|change it|move it|change|move|reschedule|reschedule it|put it|do it|let it be"
-            "|switch it|use"
+        "outro": "that|about|remind me to|remind me|remind me about|i want to|call it|titled|named|to|for",
+        "zone-time": "time|local time|standard time|timezone|time zone|time-zone",
+        "closest": "closest|nearest",
+        "relocate": "move it|change it|switch it|reschedule it|shift it|move|change|switch|reschedule|shift",
+        "make": {
+            1: "make it|change it to|move it to|change to|move to|switch to|set it to|reschedule to|put it at|use",
+            2: "make it|make that|change it|move it|change|move|reschedule|reschedule it|put it|do it"
+            "|let it be|switch it|use",
         },
-        "instead": {1: "instead|rather|now"},
-        "add-more": {1: "also|also on|add|and also|and also on|also at|plus|too|as well|and"},
-        "skip": {1: "skip|leave out|drop|cancel|omit|miss"},
-        "more": {1: "more|further"},
-        "instead-of": {1: "instead of|rather than|in place of|in lieu of|not"},
-        "no-more": {
-            1: "no longer|no more|stop|remove|drop|no|not|not on|no longer on|take out|without|except|except on"
-        },
-        "one": {
-            1: "one|occurrence|time|run|the next|the next one|the next time|the next occurrence|next time|next one"
-        },
-        "same-time": {1: "same time|at the same time|the same time|same hour|same time but|the same time but"},
+        "instead": "instead|rather|now",
+        "add-more": "also|also on|add|and also|and also on|also at|plus|too|as well|and",
+        "skip": "skip|leave out|drop|cancel|omit|miss",
+        "more": "more|further",
+        "instead-of": "instead of|rather than|in place of|in lieu of|not",
+        "no-more": "no longer|no more|stop|remove|drop|no|not|not on|no longer on|take out|without|except|except on",
+        "one": "one|occurrence|time|run|the next|the next one|the next time|the next occurrence|next time|next one",
+        "same-time": "same time|at the same time|the same time|same hour|same time but|the same time but",
         "shift": {1: "later", -1: "earlier|sooner"},
-        "postpone": {1: "postpone|postpone it|push|push it|push back|push it back|delay|delay it|move it back|defer it"}
-        | {-1: "bring it forward|bring forward|pull forward|move it forward"},
-        "by": {1: "by"},
-        "than": {1: "of|than"},
-        "completion": {1: "when done|after completion|after i finish|after i finish it|when finished|once done"},
-        "with": {1: "with"},
-        "time": {1: "time"},
-        "it": {1: "it"},
-        "done": {1: "done"},
+        "postpone": {
+            1: "postpone|postpone it|push|push it|push back|push it back|delay|delay it|move it back|defer it",
+            -1: "bring it forward|bring forward|pull forward|move it forward",
+        },
+        "by": "by",
+        "than": "of|than",
+        "completion": "when done|after completion|after i finish|after i finish it|when finished|once done",
+        "with": "with",
+        "time": "time",
+        "it": "it",
+        "done": "done",
     },
     requests={
         "verb": {
@@ -449,39 +447,35 @@ ENGLISH = Language(
             3: "also|too|as well|in addition|additionally",
             4: f"no longer|no more|any more|anymore|any longer|not|{_NO_SEND}|{_NO_MAIL}|{_NO_PUSH}",
         },
-        "lasting": {
-            1: "from now on|permanently|for good|in future|in the future|going forward|from here on|as of now"
-            "|always"
-            "|instead"
-        },
-        "once": {1: "just this once|only this once|this once|just once|only this time|just this time|this one time"},
-        "padding": {
-            1: "please|pls|can you|could you|would you|will you|can we|could we|i want to|i'd like to"
+        "lasting": (
+            "from now on|permanently|for good|in future|in the future|going forward|from here on|as of now"
+            "|always|instead"
+        ),
+        "once": "just this once|only this once|this once|just once|only this time|just this time|this one time",
+        "padding": (
+            "please|pls|can you|could you|would you|will you|can we|could we|i want to|i'd like to"
             "|i would like to|i need to|let's|let us|ok|okay|hey|hi|so|now|actually|sorry|altogether|entirely"
-            "|completely|for now"
-            "|for the time being|same time|at the same time|the same time|thanks|thank you|just|then|you can"
-            "|go ahead and"
-        },
-        "copula": {
-            1: "is|are|is now|should be|will be|has to be|needs to be|must be|takes place|take place"
-            "|starts at|begins at"
-        },
-        "pronoun": {1: "it|this|that|them|this one|that one"},
-        "joint": {1: "to|onto|until|till|by|into"},
-        "link": {1: "of|to|from|with|for|in|on"},
-        "list-verb": {1: "list|show|show me|tell me|give me|read me|display|see"},
-        "agenda": {
-            1: "have i got|do i have|i have|did i have|we have|is coming up|coming up|is scheduled|scheduled"
+            "|completely|for now|for the time being|same time|at the same time|the same time|thanks|thank you"
+            "|just|then|you can|go ahead and"
+        ),
+        "copula": (
+            "is|are|is now|should be|will be|has to be|needs to be|must be|takes place|take place|starts at|begins at"
+        ),
+        "pronoun": "it|this|that|them|this one|that one",
+        "joint": "to|onto|until|till|by|into",
+        "link": "of|to|from|with|for|in|on",
+        "list-verb": "list|show|show me|tell me|give me|read me|display|see",
+        "agenda": (
+            "have i got|do i have|i have|did i have|we have|is coming up|coming up|is scheduled|scheduled"
             "|is planned|planned|is due|due|is on my|on my calendar|on my schedule|on my agenda|on my list"
-            "|is next|up next"
-            "|my agenda|my schedule|is left|have i|my day|my week|in store|lined up|on today|on tomorrow"
-            "|on this week|on for"
-        },
-        "noun": {1: "appointment|appointments|job|jobs|schedules|to dos|todos"},
-        "becomes": {1: "to|as|into"},
+            "|is next|up next|my agenda|my schedule|is left|have i|my day|my week|in store|lined up|on today"
+            "|on tomorrow|on this week|on for"
+        ),
+        "noun": "appointment|appointments|job|jobs|schedules|to dos|todos",
+        "becomes": "to|as|into",
         "label-lead": {1: "with|and|where", 2: "the"},
-        "label-is": {1: "is"},
-        "its": {1: "its|it's"},
+        "label-is": "is",
+        "its": "its|it's",
         "field": {
             1: "title|name",
             2: "description|details",
@@ -490,7 +484,7 @@ ENGLISH = Language(
             5: "delivery|channel|channels|delivery channel|delivery channels|way of delivery",
             6: "time|times|day|days|date|hour|schedule|time zone|timezone|zone",
         },
-        "via": {1: "by|via|per|through|using|as|to|on|in|into|with"},
+        "via": "by|via|per|through|using|as|to|on|in|into|with",
         "channel": {
             1: "e-mail|email|e-mails|emails|mail",
             2: "inbox",
@@ -499,8 +493,8 @@ ENGLISH = Language(
             5: "telegram",
             6: "slack",
         },
-        "me": {1: "me|to me"},
-        "send": {1: f"send|deliver|e-mail|email|mail|push|{_NO_SEND}|{_NO_MAIL}|{_NO_PUSH}"},
+        "me": "me|to me",
+        "send": f"send|deliver|e-mail|email|mail|push|{_NO_SEND}|{_NO_MAIL}|{_NO_PUSH}",
         "send-by": {
             1: f"e-mail me|email me|mail me|{_NO_MAIL}",
             3: f"push me|{_NO_PUSH}",

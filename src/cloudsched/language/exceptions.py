@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.schedules.calendar_days import WEEKENDS
 from cloudsched.domain.schedules.calendar_rule import CALENDAR_ID, MAX_CALENDARS
-from cloudsched.language.dates import find_first_day, find_within, make_local_time
+from cloudsched.language.dates import find_first_day, find_range, make_local_time
 from cloudsched.language.messages import say
 from cloudsched.language.nodes import (
     DAY,
@@ -22,11 +22,8 @@ from cloudsched.language.nodes import (
     Except,
     Months,
     Period,
-    Relative,
     Stretch,
     Unit,
-    Within,
-    Year,
 )
 from cloudsched.language.result import Refused
 from cloudsched.language.rules import ALL_MONTHS, Draft
@@ -76,7 +73,7 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
         if moved or counted:
             found[WEEKENDS] = moved or "SKIP"
         if context.calendar is None:
-            context.choices.assume("Monday to Friday are business days, also holidays.")
+            context.assume("Monday to Friday are business days, also holidays.")
         else:
             found[context.calendar] = moved or "SKIP"
     if not found:
@@ -109,7 +106,7 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
     base = max(start, context.today)
     for exception in exceptions:
         for point in exception.points:
-            if isinstance(point, Stretch | Within):
+            if isinstance(point, Stretch | Period):
                 dates += _list_stretch(point, context, base)
             elif isinstance(point, Months):
                 for draft in drafts:
@@ -120,10 +117,8 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
                 for draft in drafts:
                     _remove_days(draft, point)
             else:
-                if isinstance(point, Year) or (isinstance(point, Relative) and point.unit is not None):
-                    raise Refused("too-vague", point.span)
                 result = find_first_day(point, context, base)
-                context.choices.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))
+                context.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))
                 if isinstance(point, Date) and point.clock is not None:
                     result = make_local_time(result, *context.resolve_time(point.clock))
                 dates.append(result.isoformat())
@@ -134,19 +129,19 @@ _LONGEST_STRETCH = 62
 """The largest number of days that may be left out in a row."""
 
 
-def _list_stretch(point: Stretch | Within, context: Context, base: date) -> list[str]:
+def _list_stretch(point: Stretch | Period, context: Context, base: date) -> list[str]:
     """Return the dates from the first to the last day that a phrase leaves out."""
-    if isinstance(point, Within):
-        first, last = find_within(point, context)
+    if isinstance(point, Period):
+        first, last = find_range(point, context, base)
     else:
         first = find_first_day(point.first, context, base)
-        last = find_first_day(point.last, context, first)
+        _, last = find_range(point.last, context, first)
     days = (last - first).days
     if days < 0 or last < context.today:
         raise Refused("past", point.span)
     if days >= _LONGEST_STRETCH:
         raise Refused("inexpressible", point.span, "name months, or make two schedules: one before, one after")
-    context.choices.assume(say("It leaves out {first:%Y-%m-%d} to {last:%Y-%m-%d}.", first=first, last=last))
+    context.assume(say("It leaves out {first:%Y-%m-%d} to {last:%Y-%m-%d}.", first=first, last=last))
     dates = [(first + timedelta(days=day)).isoformat() for day in range(days + 1)]
     context.stretched.update(dates)
     return dates

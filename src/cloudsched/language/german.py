@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from cloudsched.language.lexicon import Language, number_words
 
-_UNITS = ["null", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
+_UNITS = number_words("ein zwei drei vier fünf sechs sieben acht neun", first=1)
 _TENS = {20: "zwanzig", 30: "dreißig", 40: "vierzig", 50: "fünfzig"}
 _ORDINALS = number_words(
     "erste zweite dritte vierte fünfte sechste siebte achte neunte zehnte elfte zwölfte dreizehnte vierzehnte "
     "fünfzehnte sechzehnte siebzehnte achtzehnte neunzehnte zwanzigste",
     first=1,
 )
-_ORDINALS |= {20 + number: f"{unit}undzwanzigste" for number, unit in enumerate(_UNITS) if number}
+_ORDINALS |= {20 + number: f"{unit}undzwanzigste" for number, unit in _UNITS.items()}
 _ORDINALS |= {30: "dreißigste", 31: "einunddreißigste"}
 
 
@@ -33,12 +33,18 @@ GERMAN = Language(
         "number": number_words(
             "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
             "siebzehn achtzehn neunzehn"
-        ),
+        )
+        | {ten + number: f"{unit}und{word}" for number, unit in _UNITS.items() for ten, word in _TENS.items()},
         "tens": _TENS,
         "ordinal": {number: _inflect(word) for number, word in _ORDINALS.items()},
-        "ordinal-end": {-1: _inflect("letzte"), -2: _inflect("vorletzte"), -3: _inflect("drittletzte")}
-        | {-4: _inflect("viertletzte"), -5: _inflect("fünftletzte")},
-        "to-last": {1: _inflect("letzte")},
+        "ordinal-end": {
+            -1: _inflect("letzte"),
+            -2: _inflect("vorletzte"),
+            -3: _inflect("drittletzte"),
+            -4: _inflect("viertletzte"),
+            -5: _inflect("fünftletzte"),
+        },
+        "to-last": _inflect("letzte"),
         "fraction": {30: "halben|halbe|einer halben|einer halbe|½", 15: "viertel|einer viertel|¼", 45: "dreiviertel|¾"},
         "and-half": {
             30: "½|und eine halbe|und ein halbes|und eine halbe stunde|und eine halbe minute",
@@ -52,20 +58,20 @@ GERMAN = Language(
             11: "fünfeinhalb",
         },
         "half": {-15: "dreiviertel", -30: "halb", 15: "viertel"},
-        "article": {1: "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines|ne|nen|ner|nem"},
-        "a": {1: "ein|eine|einen|einem|einer"},
-        "each": {1: "jd|jeden|jede|jedes|jeder|jedem|alle|allen"},
+        "article": "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines|ne|nen|ner|nem",
+        "a": "ein|eine|einen|einem|einer",
+        "each": "jd|jeden|jede|jedes|jeder|jedem|alle|allen",
         "unit": number_words(
             "sekunde|sekunden minute|minuten|min stunde|stunden|std tag|tage|tagen|tages woche|wochen "
             "monat|monate|monaten|monats quartal|quartale|quartalen|quartals jahr|jahre|jahren|jahres"
         ),
         "too-short": {0: "millisekunde|millisekunden|ms|mikrosekunde|mikrosekunden"},
         "unit-short": {0: "s", 1: "m", 2: "h", 3: "d"},
-        "day-word": {1: "tag|tages|tage"},
-        "the": {1: "am|den|dem|der"},
-        "coming": {1: _inflect("kommende")},
+        "day-word": "tag|tages|tage",
+        "the": "am|den|dem|der",
+        "coming": _inflect("kommende"),
         "parity": {1: _inflect("ungerade"), 2: _inflect("gerade")},
-        "that-one": {1: "des monats|im monat"},
+        "that-one": "des monats|im monat",
         "edge-noun": {
             -5: "monatsende|monatsletzter|monatsletzten|ultimo|monatsultimo|ende des monats",
             5: "monatsanfang|monatserster|monatsersten|monatsbeginn",
@@ -94,99 +100,99 @@ GERMAN = Language(
         "minute-unit": {30: "halbe stunde", 15: "viertelstunde|viertel stunde", 45: "dreiviertelstunde"},
         "hourly-point": {0: "jede volle stunde|zu jeder vollen stunde|zur vollen stunde jeder stunde"},
         "always": {1: "immer|jeweils|stets|jedes mal", 2: "regelmäßig"},
-        "recurring": {1: _inflect_adjective("wiederkehrend", "regelmäßig", "wiederholend")},
-        "forever": {1: "für immer|unbefristet|bis auf weiteres|auf unbestimmte zeit|dauerhaft"},
-        "yearly-event": {1: "geburtstag|jahrestag|hochzeitstag|namenstag"},
+        "recurring": _inflect_adjective("wiederkehrend", "regelmäßig", "wiederholend"),
+        "forever": "für immer|unbefristet|bis auf weiteres|auf unbestimmte zeit|dauerhaft",
+        "yearly-event": "geburtstag|jahrestag|hochzeitstag|namenstag",
         "change-verb": {
-            1: "ändere|änder|ändern|bearbeite|bearbeiten|aktualisiere|aktualisieren|benenne|überspringe|überspringen"
-            "|tausche|tauschen",
+            1: "ändere|änder|ändern|bearbeite|bearbeiten|aktualisiere|aktualisieren|benenne|überspringe"
+            "|überspringen|tausche|tauschen",
             2: "verschiebe|verschieb|verschieben|verlege|verleg|verlegen|vertage|vertagen",
         },
         "cancel-verb": {
-            1: "storniere|stornieren|beende|beenden|stoppe|stopp|stoppen|streiche|streich|streichen|deaktiviere"
-            "|deaktivieren|annulliere|annullieren|schalte|schalt|cancele|cancel|abbrechen|absagen|abstellen"
-            "|ausschalten",
+            1: "storniere|stornieren|beende|beenden|stoppe|stopp|stoppen|streiche|streich|streichen"
+            "|deaktiviere|deaktivieren|annulliere|annullieren|schalte|schalt|cancele|cancel|abbrechen|absagen"
+            "|abstellen|ausschalten",
             2: "lösche|lösch|löschen|entferne|entfern|entfernen",
             3: "pausiere|pausieren|unterbrich|unterbrechen",
             4: "setze fort|fortsetzen",
         },
-        "stop-reminding": {
-            1: "erinnere mich nicht|erinner mich nicht|erinnere mich nie|hör auf mich|höre auf mich|hör auf, mich"
+        "stop-reminding": (
+            "erinnere mich nicht|erinner mich nicht|erinnere mich nie|hör auf mich|höre auf mich|hör auf, mich"
             "|höre auf, mich|keine erinnerung|keine erinnerungen|nicht mehr erinnern|benachrichtige mich nicht"
-        },
-        "task-noun": {
-            1: "erinnerung|erinnerungen|wecker|alarm|alarme|aufgabe|aufgaben|benachrichtigung|benachrichtigungen"
+        ),
+        "task-noun": (
+            "erinnerung|erinnerungen|wecker|alarm|alarme|aufgabe|aufgaben|benachrichtigung|benachrichtigungen"
             "|das|dies|alles"
-        },
-        "onto": {1: "auf|über|wegen|zu"},
+        ),
+        "onto": "auf|über|wegen|zu",
         "own": {
             1: "mein|meine|meinen|meiner|meinem|meines|unser|unsere|unseren|unseres|alle meine|alle meinen",
             2: "die|der|das|den|diese|diesen|dieser|dieses|alle",
         },
-        "wish": {
-            1: "ich möchte|ich will|ich würde gern|ich würde gerne|kannst du|könntest du|würdest du|können sie"
+        "wish": (
+            "ich möchte|ich will|ich würde gern|ich würde gerne|kannst du|könntest du|würdest du|können sie"
             "|könnten sie|hallo|hey|hi|ok|okay|ach|nein|also|jetzt|nun|doch|dann|und"
-        },
-        "question-word": {
-            1: "was|welche|welcher|welches|welchen|wer|wen|wem|wessen|wie viele|wie viel|wie lange|wie oft|warum|wieso"
-            "|wann ist|wann habe|wann muss|gibt es|habe ich|hatte ich|muss ich|bin ich"
-        },
-        "occasion": {
-            1: "vor dem|vor der|vorm|vor meinem|vor meiner|nach dem|nach der|nach meinem|nach meiner"
-            "|beim mittagessen|beim frühstück|beim abendessen|beim essen|auf dem weg|auf dem heimweg|nächstes mal"
-            "|beim nächsten mal|bei ankunft|bei der ankunft"
-        },
-        "night-to": {1: "in der nacht auf|in der nacht auf den|in der nacht zum|in der nacht zu|nacht auf|nacht zum"},
-        "night-from": {1: "in der nacht von|in der nacht vom|nacht von|nacht vom"},
-        "intro": {
-            1: "hey|hallo|hi|äh|ähm|also|trag mir|trage mir|trag|stell mir|stelle mir|schreib mir|mach mir|setz mir"
-            "|kannst du mich|könntest du mich|kannst du mir|kannst du|könntest du|vergiss nicht|nicht vergessen"
-            "|denk dran|denk daran|denke daran|merk dir|ich muss|ich möchte|ich will|ich soll|dass ich|plane|plan"
-        },
-        "intro-noun": {1: "stell einen wecker|stelle einen wecker|neue erinnerung"},
-        "closer": {1: "ein|muss|erinnern|nicht vergessen|auf|an|soll"},
-        "modifier": {
-            1: "mit ausnahme|abgesehen|weniger|frei|mitte|fast|beinahe|höchstens"
-            "|mindestens|spätestens|frühestens|kurz|hin und wieder|öfters|zeitnah|bzw|jedesmal|jedoch|vorerst"
-            "|vorgestern|neulich|überübermorgen|advent|sommerferien|urlaub|danach|vorher|erst|bei bedarf"
-            "|zum essen|beim essen|den ganzen|die ganze"
-        },
-        "idiom": {1: "vor der tür|vor dem haus|nach dem rechten"},
+        ),
+        "question-word": (
+            "was|welche|welcher|welches|welchen|wer|wen|wem|wessen|wie viele|wie viel|wie lange|wie oft|warum"
+            "|wieso|wann ist|wann habe|wann muss|gibt es|habe ich|hatte ich|muss ich|bin ich"
+        ),
+        "occasion": (
+            "vor dem|vor der|vorm|vor meinem|vor meiner|nach dem|nach der|nach meinem|nach meiner"
+            "|beim mittagessen|beim frühstück|beim abendessen|beim essen|auf dem weg|auf dem heimweg"
+            "|nächstes mal|beim nächsten mal|bei ankunft|bei der ankunft"
+        ),
+        "night-to": "in der nacht auf|in der nacht auf den|in der nacht zum|in der nacht zu|nacht auf|nacht zum",
+        "night-from": "in der nacht von|in der nacht vom|nacht von|nacht vom",
+        "intro": (
+            "hey|hallo|hi|äh|ähm|also|trag mir|trage mir|trag|stell mir|stelle mir|schreib mir|mach mir"
+            "|setz mir|kannst du mich|könntest du mich|kannst du mir|kannst du|könntest du|vergiss nicht"
+            "|nicht vergessen|denk dran|denk daran|denke daran|merk dir|ich muss|ich möchte|ich will|ich soll"
+            "|dass ich|plane|plan"
+        ),
+        "intro-noun": "stell einen wecker|stelle einen wecker|neue erinnerung",
+        "closer": "ein|muss|erinnern|nicht vergessen|auf|an|soll",
+        "modifier": (
+            "mit ausnahme|abgesehen|weniger|frei|mitte|fast|beinahe|höchstens|mindestens|spätestens|frühestens"
+            "|kurz|hin und wieder|öfters|zeitnah|bzw|jedesmal|jedoch|vorerst|vorgestern|neulich|überübermorgen"
+            "|advent|sommerferien|urlaub|danach|vorher|erst|bei bedarf|zum essen|beim essen|den ganzen"
+            "|die ganze"
+        ),
+        "idiom": "vor der tür|vor dem haus|nach dem rechten",
         "condition": {
             1: "wenn|falls|sobald|solange|sofern|seit",
             2: "weil|obwohl",
         },
-        "greeting": {1: "gut|gute|guten|schönen"},
-        "hedge": {
-            1: "max|maximal|vielleicht|eventuell|evtl|möglichst|gleich|bald|früh|spät|früher|später|zeitig|irgendwann"
-            "|wahrscheinlich|bedarf|regen|schnee|gutem wetter|schlechtem wetter|schönem wetter",
-        },
-        "half-known": {
-            1: "sonnenaufgang|sonnenuntergang|morgendämmerung|abenddämmerung|dämmerung|vollmond|neumond|zahltag"
-            "|nach feierabend|vor feierabend|ladenschluss"
-            "|mein geburtstag|meinem geburtstag|im frühling|im frühjahr|im sommer|im herbst"
-            "|im winter|semester|trimester|jahrzehnt|jahrhundert|schuljahr|ferien|schulferien"
-            "|schultag|schultage|schultagen|schultags|ferientagen|spieltagen|freien tagen"
-            "|im advent|in der fastenzeit|ramadan|periodisch|häufig|ständig"
-            "|dauernd|fortlaufend|wiederholt|selten|meistens"
-            "|normalerweise|gewöhnlich|irgendwann|eines tages|wochenmitte|monatsmitte|jahresmitte|zur teezeit"
-        },
+        "greeting": "gut|gute|guten|schönen",
+        "hedge": (
+            "max|maximal|vielleicht|eventuell|evtl|möglichst|gleich|bald|früh|spät|früher|später|zeitig"
+            "|irgendwann|wahrscheinlich|bedarf|regen|schnee|gutem wetter|schlechtem wetter|schönem wetter"
+        ),
+        "half-known": (
+            "sonnenaufgang|sonnenuntergang|morgendämmerung|abenddämmerung|dämmerung|vollmond|neumond|zahltag"
+            "|nach feierabend|vor feierabend|ladenschluss|mein geburtstag|meinem geburtstag|im frühling"
+            "|im frühjahr|im sommer|im herbst|im winter|semester|trimester|jahrzehnt|jahrhundert|schuljahr"
+            "|ferien|schulferien|schultag|schultage|schultagen|schultags|ferientagen|spieltagen|freien tagen"
+            "|im advent|in der fastenzeit|ramadan|periodisch|häufig|ständig|dauernd|fortlaufend|wiederholt"
+            "|selten|meistens|normalerweise|gewöhnlich|irgendwann|eines tages|wochenmitte|monatsmitte"
+            "|jahresmitte|zur teezeit"
+        ),
         "weekday": number_words(
             "montag|mo dienstag|di mittwoch|mi donnerstag|do freitag|fr samstag|sa|sonnabend sonntag|so"
         ),
         "weekdays": number_words("montags dienstags mittwochs donnerstags freitags samstags|sonnabends sonntags"),
         "dayset": {0: "werktag|arbeitstag|wochentag", 1: "wochenende", 2: "wochenendtag"},
         "daysets": {
-            0: "werktags|wochentags|arbeitstage|werktage|wochentage|werktagen|arbeitstagen|wochentagen"
-            "|alltags|unter der woche",
+            0: "werktags|wochentags|arbeitstage|werktage|wochentage|werktagen|arbeitstagen|wochentagen|alltags"
+            "|unter der woche",
             1: "wochenends|wochenenden",
         },
-        "business": {1: "werktag|werktags|werktage|werktagen|arbeitstag|arbeitstags|arbeitstage|arbeitstagen"},
+        "business": "werktag|werktags|werktage|werktagen|arbeitstag|arbeitstags|arbeitstage|arbeitstagen",
         "on-or": {-1: "am oder vor|spätestens am", 1: "am oder nach|frühestens am"},
-        "days-of": {1: "tagen von"},
+        "days-of": "tagen von",
         "moved": {-1: "verschoben vor", 1: "verschoben nach"},
-        "moved-to": {1: "verschoben auf"},
-        "not-on": {1: "der nicht ist in|nicht in|der nicht frei ist in"},
+        "moved-to": "verschoben auf",
+        "not-on": "der nicht ist in|nicht in|der nicht frei ist in",
         "month": number_words(
             "januar|jänner|jan februar|feb märz|mär april|apr mai juni|jun juli|jul august|aug september|sep|sept "
             "oktober|okt november|nov dezember|dez",
@@ -204,20 +210,20 @@ GERMAN = Language(
         "part": {0: "vormittag|morgen|früh", 1: "nachmittag", 2: "abend", 3: "nacht", 4: "mittag"},
         "parts": {0: "vormittags|morgens|frühmorgens", 1: "nachmittags", 2: "abends", 3: "nachts", 4: "mittags"},
         "named-time": {720: "mittag|zwölf uhr mittags", 0: "mitternacht|mitternachts"},
-        "noon-mark": {1: "mittag|mittags|zu mittag|am mittag"},
+        "noon-mark": "mittag|mittags|zu mittag|am mittag",
         "day-end": {
             1: "ende des tages|das ende des tages|tagesende",
             2: "büroschluss|dienstschluss|geschäftsschluss|ende des arbeitstages|ende des arbeitstags|feierabend",
         },
-        "about": {1: "gegen|etwa|ungefähr|circa|ca|so gegen|um etwa|um circa|um ca|um ungefähr|so um"},
-        "ish": {1: "rum|herum"},
-        "hour-mark": {1: "h"},
-        "hours-said": {1: "uhr"},
+        "about": "gegen|etwa|ungefähr|circa|ca|so gegen|um etwa|um circa|um ca|um ungefähr|so um",
+        "ish": "rum|herum",
+        "hour-mark": "h",
+        "hours-said": "uhr",
         "halfday": {0: "morgens|vormittags|früh", 1: "nachmittags|abends"},
-        "oclock": {1: "uhr"},
+        "oclock": "uhr",
         "hour-point": {0: "zur vollen stunde|zu jeder vollen stunde|um voll", 30: "zur halben stunde|um halb"},
         "past": {1: "nach", -1: "vor"},
-        "clock-minute": {1: "minuten|minute|min"},
+        "clock-minute": "minuten|minute|min",
         "feast": {
             101: "neujahr",
             1224: "heiligabend",
@@ -244,116 +250,114 @@ GERMAN = Language(
             1206: "nikolaus|nikolaustag",
             1226: "zweiter weihnachtstag|zweiten weihnachtstag",
         },
-        "holiday": {1: "feiertag|feiertage|feiertagen|feiertags"},
-        "some": {1: "ein paar|einige"},
-        "vague": {
-            1: "bald|mehrmals|mehrfach|manchmal|oft|gelegentlich|demnächst|später|nachher|in kürze"
-            "|in einer weile|in einem moment|in einem augenblick|bei gelegenheit|zu gegebener zeit|in nächster zeit"
-        },
-        "at": {1: "um|zu|um punkt|um schlag"},
-        "on": {1: "am|an|an den|an dem|zum|den"},
-        "on-day": {1: "am|an"},
-        "in": {1: "in|im"},
-        "of": {1: "des|der|vom|im|in|von"},
-        "per": {1: "pro|am|im|in der|je|die"},
-        "for": {1: "für|höre auf nach|hör auf nach|beende es nach|stopp nach|ende nach|endet nach"},
-        "for-after": {1: "lang"},
-        "from": {1: "von|vom"},
-        "between": {1: "zwischen"},
-        "to": {1: "bis|bis zum"},
-        "and": {1: "und|sowie|und auch"},
-        "or": {1: "oder"},
-        "also": {1: "auch|ebenfalls"},
-        "then": {1: "und|und auch"},
-        "start": {1: "ab|ab dem|ab der|beginnend|beginnend am|von|vom|beginnend mit dem|erstmals|erstmals am"},
-        "onward": {1: "an"},
+        "holiday": "feiertag|feiertage|feiertagen|feiertags",
+        "some": "ein paar|einige",
+        "vague": (
+            "bald|mehrmals|mehrfach|manchmal|oft|gelegentlich|demnächst|später|nachher|in kürze|in einer weile"
+            "|in einem moment|in einem augenblick|bei gelegenheit|zu gegebener zeit|in nächster zeit"
+        ),
+        "at": "um|zu|um punkt|um schlag",
+        "on": "am|an|an den|an dem|zum|den",
+        "on-day": "am|an",
+        "in": "in|im",
+        "of": "des|der|vom|im|in|von",
+        "per": "pro|am|im|in der|je|die",
+        "for": "für|höre auf nach|hör auf nach|beende es nach|stopp nach|ende nach|endet nach",
+        "for-after": "lang",
+        "from": "von|vom",
+        "between": "zwischen",
+        "to": "bis|bis zum",
+        "and": "und|sowie|und auch",
+        "or": "oder",
+        "also": "auch|ebenfalls",
+        "then": "und|und auch",
+        "start": "ab|ab dem|ab der|beginnend|beginnend am|von|vom|beginnend mit dem|erstmals|erstmals am",
+        "onward": "an",
         "until": {
             1: "bis|bis zum|bis zur",
             2: "bis einschließlich|bis einschließlich zum|bis inklusive|bis inkl|bis und mit|spätestens bis",
         },
-        "inclusive": {1: "einschließlich|inklusive|eingeschlossen"},
+        "inclusive": "einschließlich|inklusive|eingeschlossen",
         "before": {-1: "vor"},
-        "after": {1: "nach"},
-        "times": {1: "mal|male"},
+        "after": "nach",
+        "times": "mal|male",
         "twice": {1: "einmal", 2: "zweimal", 3: "dreimal", 4: "viermal", 5: "fünfmal", 6: "sechsmal"},
         "next": {
             2: _inflect("übernächste"),
             1: _inflect("nächste", "kommende", "folgende"),
             0: "diesen|diese|dieser|dieses|diesem",
         },
-        "in-total": {1: "insgesamt|im ganzen"},
-        "the-next": {1: "die nächsten|die kommenden|den nächsten|den kommenden|nächsten|kommenden"},
-        "consecutive": {1: "hintereinander|nacheinander|in folge|am stück|" + _inflect("aufeinanderfolgende")},
+        "in-total": "insgesamt|im ganzen",
+        "the-next": "die nächsten|die kommenden|den nächsten|den kommenden|nächsten|kommenden",
+        "consecutive": "hintereinander|nacheinander|in folge|am stück|" + _inflect("aufeinanderfolgende"),
         "counted-weekday": number_words(
             "montage|montagen dienstage|dienstagen mittwoche|mittwochen donnerstage|donnerstagen freitage|freitagen "
             "samstage|samstagen|sonnabende|sonnabenden sonntage|sonntagen"
         ),
-        "rest": {1: "an allen anderen tagen|alle anderen tage|an den anderen tagen|an den übrigen tagen"},
-        "hence": {1: "ab jetzt|ab heute"},
+        "rest": "an allen anderen tagen|alle anderen tage|an den anderen tagen|an den übrigen tagen",
+        "hence": "ab jetzt|ab heute",
         "edge": {1: "anfang|beginn", -1: "ende"},
-        "except": {1: "außer|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"},
-        "only": {1: "nur|nur noch|ausschließlich"},
-        "polite": {1: "bitte|danke|mal|bitte mal|mal bitte|doch mal"},
-        "skip-back": {1: "oder am letzten tag davor, wo dieser tag fehlt"},
-        "skip-forward": {1: "oder am ersten tag danach, wo dieser tag fehlt"},
-        "skip-omit": {
-            1: "nur in monaten mit diesem tag|nur in jahren mit diesem tag|nur in jahren mit dieser woche"
+        "except": "außer|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie",
+        "only": "nur|nur noch|ausschließlich",
+        "polite": "bitte|danke|mal|bitte mal|mal bitte|doch mal",
+        "skip-back": "oder am letzten tag davor, wo dieser tag fehlt",
+        "skip-forward": "oder am ersten tag danach, wo dieser tag fehlt",
+        "skip-omit": (
+            "nur in monaten mit diesem tag|nur in jahren mit diesem tag|nur in jahren mit dieser woche"
             "|nur in schaltjahren"
-        },
-        "if-day": {1: "wenn es|falls es"},
-        "if-day-end": {1: "ist"},
-        "added": {1: "zusätzlich am|und zusätzlich am"},
-        "synchronised": {1: "nach der uhr"},
-        "minute-number": {1: "zur minute|in minute|zu minute"},
-        "the-hour": {1: "der stunde|der vollen stunde"},
-        "hour-number": {1: "stunde"},
-        "second-number": {1: "zur sekunde"},
-        "following": {
-            1: "egal wo ich bin|egal, wo ich bin|egal wo ich gerade bin|egal, wo ich gerade bin|wo immer ich bin"
-            "|wo immer ich gerade bin|wo auch immer ich bin|wo auch immer ich gerade bin|egal wo sein besitzer ist"
-        },
-        "week-start": {1: "wochen beginnen am|woche beginnt am"},
-        "week-number": {1: "woche|wochen|kalenderwoche|kalenderwochen|kw"},
-        "remind": {1: "erinnere mich daran|erinnere mich|erinner mich|bitte erinnere mich"},
+        ),
+        "if-day": "wenn es|falls es",
+        "if-day-end": "ist",
+        "added": "zusätzlich am|und zusätzlich am",
+        "synchronised": "nach der uhr",
+        "minute-number": "zur minute|in minute|zu minute",
+        "the-hour": "der stunde|der vollen stunde",
+        "hour-number": "stunde",
+        "second-number": "zur sekunde",
+        "following": (
+            "egal wo ich bin|egal, wo ich bin|egal wo ich gerade bin|egal, wo ich gerade bin|wo immer ich bin"
+            "|wo immer ich gerade bin|wo auch immer ich bin|wo auch immer ich gerade bin"
+            "|egal wo sein besitzer ist"
+        ),
+        "week-start": "wochen beginnen am|woche beginnt am",
+        "week-number": "woche|wochen|kalenderwoche|kalenderwochen|kw",
+        "remind": "erinnere mich daran|erinnere mich|erinner mich|bitte erinnere mich",
         "outro": {
             0: "an den|an die|an das|an dem|an meinen|an meine|an mein|an",
-            1: "daran|erinnere mich daran|erinnere mich|dran|daran erinnern|dran erinnern|erinnern|dass|dass ich"
-            "|daran dass|ne erinnerung|eine erinnerung|einen termin",
+            1: "daran|erinnere mich daran|erinnere mich|dran|daran erinnern|dran erinnern|erinnern|dass"
+            "|dass ich|daran dass|ne erinnerung|eine erinnerung|einen termin",
         },
-        "zone-time": {1: "zeit|ortszeit"},
-        "zone-of": {1: "ortszeit in|ortszeit von|zeit in|zeit von|ortszeit"},
-        "relocate": {1: "verschiebe es|verschieb es|verlege es|ändere es"},
+        "zone-time": "zeit|ortszeit",
+        "zone-of": "ortszeit in|ortszeit von|zeit in|zeit von|ortszeit",
+        "relocate": "verschiebe es|verschieb es|verlege es|ändere es",
         "make": {
             1: "mach es um|ändere es auf|verschiebe es auf",
             2: "mach es|mach das|verschiebe es|lieber|besser|doch lieber|erst|stattdessen",
         },
-        "instead": {1: "stattdessen|lieber"},
-        "add-more": {1: "auch|auch am|zusätzlich"},
-        "skip": {1: "überspringe|lass aus"},
-        "skip-after": {1: "auslassen|überspringen|weglassen|aussetzen|ausfallen lassen|entfällt|fällt aus"},
-        "more": {1: "weitere|noch"},
-        "instead-of": {1: "statt|anstatt|anstelle von|nicht|und nicht"},
-        "no-more": {1: "nicht mehr|nicht mehr am|nicht|ohne"},
-        "one": {1: "das nächste|den nächsten|das nächste mal|nächsten|nächste"},
+        "instead": "stattdessen|lieber",
+        "add-more": "auch|auch am|zusätzlich",
+        "skip": "überspringe|lass aus",
+        "skip-after": "auslassen|überspringen|weglassen|aussetzen|ausfallen lassen|entfällt|fällt aus",
+        "more": "weitere|noch",
+        "instead-of": "statt|anstatt|anstelle von|nicht|und nicht",
+        "no-more": "nicht mehr|nicht mehr am|nicht|ohne",
+        "one": "das nächste|den nächsten|das nächste mal|nächsten|nächste",
         "shift": {1: "später|nach hinten", -1: "früher|nach vorne|nach vorn"},
     },
     requests={
         "verb": {
             1: "ändere|änder|ändern|mach|mache|setz|setze|stell|stelle|stellen|umstellen|tausche|tauschen",
             13: "verschieb|verschiebe|verschieben|verleg|verlege|verlegen|leg|lege|legen|schieb|schiebe"
-            "|schieben"
-            "|umlegen|pack",
+            "|schieben|umlegen|pack",
             2: "überspring|überspringe|überspringen|ausfallen lassen|auslassen|aussetzen|weglassen|kein|keine"
-            "|keinen"
-            "|ausfallen",
+            "|keinen|ausfallen",
             3: "ergänze|ergänz|ergänzen|hinzufügen|dazunehmen",
             5: "vertag|vertage|vertagen|aufschieben|nach hinten verschieben|nach hinten verlegen",
             6: "vorverlegen|vorziehen|nach vorne verlegen|nach vorne verschieben|nach vorn verlegen",
             7: "pausier|pausiere|pausieren|unterbrich|unterbrechen",
             8: "fortsetzen|reaktivier|reaktiviere|reaktivieren|weitermachen|wiederaufnehmen",
             9: "storniere|stornier|stornieren|cancel|cancle|cancele|canceln|absagen|streich|streiche|streichen",
-            10: "beende|beenden|stopp|stoppe|stoppen|abstellen|ausschalten|deaktivier|deaktiviere"
-            "|deaktivieren"
+            10: "beende|beenden|stopp|stoppe|stoppen|abstellen|ausschalten|deaktivier|deaktiviere|deaktivieren"
             "|abbrechen",
             11: "lösch|lösche|löschen|entfern|entferne|entfernen",
             12: "starte|starten|ausführen|auslösen|anstoßen",
@@ -375,8 +379,7 @@ GERMAN = Language(
             14: "benenn … um|benenne … um",
             12: "führ … aus|führe … aus|lös … aus|löse … aus|stoß … an|lass … laufen",
             10: "stell … ab|stelle … ab|schalte … ab|schalt … ab|schalte … aus|schalt … aus|hör … auf"
-            "|höre … auf"
-            "|brich … ab",
+            "|höre … auf|brich … ab",
         },
         "mark": {
             1: "statt|anstatt|anstelle von|später|früher|nur|nur noch|erst",
@@ -384,34 +387,30 @@ GERMAN = Language(
             3: "auch|zusätzlich|zusätzlich auch|auch noch|außerdem|ebenfalls|auch zusätzlich",
             4: "nicht mehr|nicht länger|nicht",
         },
-        "lasting": {
-            1: "ab jetzt|ab sofort|dauerhaft|künftig|in zukunft|zukünftig|von jetzt an|von nun an|ab nun"
-            "|immer"
+        "lasting": (
+            "ab jetzt|ab sofort|dauerhaft|künftig|in zukunft|zukünftig|von jetzt an|von nun an|ab nun|immer"
             "|stattdessen|lieber"
-        },
-        "once": {1: "nur diesmal|diesmal|dieses mal|nur dieses mal|nur dies eine mal|ausnahmsweise|nur einmal"},
-        "padding": {
-            1: "bitte|kannst du|könntest du|würdest du|ich möchte|ich will|ok|okay|hey|hallo|mal|doch"
-            "|doch mal"
+        ),
+        "once": "nur diesmal|diesmal|dieses mal|nur dieses mal|nur dies eine mal|ausnahmsweise|nur einmal",
+        "padding": (
+            "bitte|kannst du|könntest du|würdest du|ich möchte|ich will|ok|okay|hey|hallo|mal|doch|doch mal"
             "|bitte mal|vorerst|erst mal|erstmal|erst einmal|komplett|ganz|gleiche zeit|zur gleichen zeit"
-            "|zur selben zeit"
-            "|danke|gleiche uhrzeit|um die gleiche zeit|wir können|lass uns|jetzt"
-        },
-        "copula": {1: "ist|sind|wird|soll|sollen|soll sein|findet|finden|beginnt|beginnt um"},
-        "pronoun": {1: "es|das|sie|ihn|den termin"},
-        "joint": {1: "auf|auf den|auf die|zu|bis|um|in den|zum"},
-        "link": {1: "mit|mit dem|mit der|mit den|von|vom|für|zu|zum|zur|bei|beim|bei der|im"},
-        "list-verb": {1: "zeig|zeige|zeig mir|zeige mir|liste|nenn mir|sag mir|gib mir"},
-        "agenda": {
-            1: "steht|stehen|ist geplant|geplant|habe ich|hab ich|ist los|ist dran|liegt an|ist fällig|fällig"
-            "|anstehend"
-            "|anstehende|meine termine|mein kalender|auf dem plan|auf dem programm|kommt|muss ich"
-        },
-        "noun": {1: "termin|termine|terminen|aufträge"},
-        "becomes": {1: "in|auf|zu|als|um zu|um in|um auf"},
+            "|zur selben zeit|danke|gleiche uhrzeit|um die gleiche zeit|wir können|lass uns|jetzt"
+        ),
+        "copula": "ist|sind|wird|soll|sollen|soll sein|findet|finden|beginnt|beginnt um",
+        "pronoun": "es|das|sie|ihn|den termin",
+        "joint": "auf|auf den|auf die|zu|bis|um|in den|zum",
+        "link": "mit|mit dem|mit der|mit den|von|vom|für|zu|zum|zur|bei|beim|bei der|im",
+        "list-verb": "zeig|zeige|zeig mir|zeige mir|liste|nenn mir|sag mir|gib mir",
+        "agenda": (
+            "steht|stehen|ist geplant|geplant|habe ich|hab ich|ist los|ist dran|liegt an|ist fällig|fällig"
+            "|anstehend|anstehende|meine termine|mein kalender|auf dem plan|auf dem programm|kommt|muss ich"
+        ),
+        "noun": "termin|termine|terminen|aufträge",
+        "becomes": "in|auf|zu|als|um zu|um in|um auf",
         "label-lead": {1: "mit|und|wobei", 2: "der|die|das|den|dem"},
-        "label-is": {1: "ist"},
-        "its": {1: "ihren|ihre|ihr|seinen|seine|sein|dessen|deren"},
+        "label-is": "ist",
+        "its": "ihren|ihre|ihr|seinen|seine|sein|dessen|deren",
         "field": {
             1: "titel|name|namen",
             2: "beschreibung|details",
@@ -420,7 +419,7 @@ GERMAN = Language(
             5: "zustellung|versand|kanal|kanäle",
             6: "zeit|zeiten|uhrzeit|tag|tage|datum|termin|zeitplan|zeitzone|zone",
         },
-        "via": {1: "per|via|über|als|mit|durch|in|ins|an|ans|auf|aufs"},
+        "via": "per|via|über|als|mit|durch|in|ins|an|ans|auf|aufs",
         "channel": {
             1: "e-mail|email|e-mails|emails|mail|mails",
             2: "postfach|posteingang|inbox",
@@ -429,10 +428,8 @@ GERMAN = Language(
             5: "telegram",
             6: "slack",
         },
-        "me": {1: "mir|an mich"},
-        "send": {
-            1: "schick|schicke|schicken|send|sende|senden|zuschicken|zusenden|verschick|verschicke|verschicken|maile"
-        },
+        "me": "mir|an mich",
+        "send": "schick|schicke|schicken|send|sende|senden|zuschicken|zusenden|verschick|verschicke|verschicken|maile",
         "send-by": {1: "mail mir|maile mir|e-maile mir|emaile mir", 3: "push mir|pushe mir"},
     },
     month_first=False,
@@ -451,11 +448,4 @@ GERMAN = Language(
         for part in ["früh", "morgen", "vormittag", "mittag", "nachmittag", "abend", "abends", "nacht", "nachts"]
     },
     clock24=True,
-    glued_numbers={
-        f"{unit}und{word}": ten + number
-        for number, unit in enumerate(_UNITS)
-        if number
-        for ten, words in _TENS.items()
-        for word in words.split("|")
-    },
 )

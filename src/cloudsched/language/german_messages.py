@@ -180,7 +180,6 @@ GERMAN_MESSAGES: Final = {
     "which time counts on those days?": "welche Zeit gilt an diesen Tagen?",
     "those days only at their own time": "an diesen Tagen nur zu ihrer eigenen Zeit",
     "both times on those days": "an diesen Tagen zu beiden Zeiten",
-    "should both run at the same time?": "sollen beide zur selben Zeit laufen?",
     # errors
     "{text!r} can mean {choices}": "{text!r} kann bedeuten: {choices}",
     "; or ": "; oder ",
@@ -223,7 +222,6 @@ GERMAN_MESSAGES: Final = {
     "{first} and {then}": "{first} und {then}",
     "{weekday}, {day:%Y-%m-%d}": "{weekday}, {day:%d.%m.%Y}",
     "today, {day:%Y-%m-%d}": "heute, {day:%d.%m.%Y}",
-    "{day} at 00:00": "{day} um 0:00",
     "{day} {month}": "{day}. {month}",
     "the one on {day}": "der am {day}",
     "every two weeks": "alle zwei Wochen",
@@ -318,7 +316,6 @@ GERMAN_MESSAGES: Final = {
     "give the time of day before the end, for example: every day at 9:00 until Friday at 17:00": (
         "nenne die Uhrzeit vor dem Ende, zum Beispiel: jeden Tag um 9:00 bis Freitag um 17:00"
     ),
-    "most months do not have a fifth such weekday": "die meisten Monate haben keinen fünften solchen Wochentag",
     "say of what, for example: every month on the last of Monday and Tuesday": (
         "sag, wovon, zum Beispiel: jeden Monat am letzten von Montag und Dienstag"
     ),
@@ -336,7 +333,6 @@ GERMAN_MESSAGES: Final = {
     "give an end date instead of a number of times": "nenne ein Ende statt einer Anzahl",
     "make two schedules: one for each kind of day": "mach zwei Zeitpläne: einen für jede Art von Tagen",
     "use either an interval in days or days of the week": "nimm entweder einen Abstand in Tagen oder Wochentage",
-    "write midnight and say on which day": "schreib Mitternacht, und an welchem Tag",
     "say the times before and after midnight one by one": "sag die Zeiten vor und nach Mitternacht einzeln",
     "name the day on which that time is, for example: on Saturday at 1:00": (
         "nenne den Tag, an dem diese Uhrzeit ist, zum Beispiel: am Samstag um 1:00"

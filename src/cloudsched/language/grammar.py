@@ -10,22 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
-from cloudsched.language import grammar_clauses as clauses
-from cloudsched.language import grammar_clocks as clocks
-from cloudsched.language import grammar_points as points
-from cloudsched.language.grammar_points import parse_shifted
-from cloudsched.language.lexicon import (
-    Cursor,
-    Language,
-    Matches,
-    Token,
-    classify,
-    is_plain,
-)
+from cloudsched.language import grammar_clauses, grammar_clocks, grammar_points  # noqa: F401 -- they name rules
+from cloudsched.language.lexicon import PLAIN, Cursor, Language, Matches, Token, classify
 from cloudsched.language.nodes import (
     DAY,
-    NOWHERE,
     Clause,
     Days,
     Mark,
@@ -38,14 +28,14 @@ from cloudsched.language.nodes import (
     WeekStart,
 )
 from cloudsched.language.result import Refused
-from cloudsched.language.rows import Rule
+from cloudsched.language.rows import ANY, RULES, Rule
 
 _SURE_DAYS = 28
 """The number of days that every month has."""
 
-_BUSINESS = "[each] [on|for] [article] [edge=@ordinal] business [&on-or included=@at] side=on-or|before|after"
+_BUSINESS = "[each] [on|for] [article] [edge=@ordinal] business [ &included=on-or ] side=on-or|before|after"
 
-parse_named_calendars = Rule(
+Rule(
     "named_calendars",  # by their ids, in quotes: moved to before days of "closed"
     ("on=moved days-of ids=@ids", lambda on, ids: NamedCalendars(ids, "BEFORE" if on < 0 else "AFTER")),
     (
@@ -77,7 +67,7 @@ def _move_day(edge: int | None, included: int | None, side: int, day: int, perio
 
 
 Rule("day_number", "day-number day=@number")
-parse_moved_days = Rule(
+Rule(
     "moved_days",  # the last business day before the 25th, the first working day on or after the 10th of each month
     (
         _BUSINESS + " [article] day=@day_number|@ordinal !business|dayset|weekday|day-word|unit [period=@period]",
@@ -89,18 +79,12 @@ Rule(
     "night-to",
     "night-from weekday|weekdays onto|to|on",
 )
-parse_night = Rule(
+Rule(
     "night",  # in der Nacht auf Samstag, the night from Friday to Saturday
     (
-        "[each=each] @night_to [article] weekday=weekday|weekdays",
-        lambda each, weekday: [
-            Days((Pick(0, weekday),), marked=each is not None, on=True),
-            Part(3, is_ending=True),
-        ],
-    ),
-    (
-        "[each] @night_to [article] days=@days",
-        lambda days: [replace(days, on=True), Part(3, is_ending=True)] if days.dates else None,
+        "each @night_to [article] days=@each_days",
+        "@night_to [article] days=@days",
+        lambda days: [replace(days, on=True), Part(3, is_ending=True)] if days.dates or days.is_weekly else None,
     ),
 )
 Rule(
@@ -108,59 +92,67 @@ Rule(
     "on|for",
     "at &[[article] feast|dayset|daysets]",
 )
-parse_days_on = Rule(
+Rule(
     "days_on",
-    ("[only] &[the number|tens] days=@days", lambda days: replace(days, on=True, span=NOWHERE)),
     (
-        "[only] [on=@on_days] [only] days=@days|@days_of_weeks",
-        lambda on, days: replace(days, on=True, span=NOWHERE) if on else days,
+        "[only] &[the number|tens] days=@days",
+        "[only] @on_days [only] days=@days",
+        lambda days: replace(days, on=True),
     ),
+    "[only] days=@days",
 )
-parse_months_in = Rule(
+Rule(
     "months_in",
     ("[only] in months=@months", Months),
 )
-parse_week_start = Rule(
+Rule(
     "week_start",
     ("[open] week-start weekday=weekday [close]", WeekStart),
 )
 
-_Read = tuple[tuple[Clause, ...], int]
-_RULES: dict[Callable[[Cursor], Clause | list[Clause] | None], str] = {
-    parse_named_calendars: "moved moved-to",
-    parse_night: "night-to night-from",
-    clauses.parse_except: "except",
-    clauses.parse_added: "added",
-    parse_moved_days: "business",
-    parse_shifted: "before after on-or",
-    clauses.parse_rest: "rest",
-    clauses.parse_each: "each",
-    clauses.parse_counted_days: "the-next consecutive",
-    clauses.parse_adverb: "adverb bi tri twice times minute-adverb",
-    points.parse_relative: "relday now in ahead on hence after from before next coming closest",
-    clocks.parse_window: "from between after",
-    clauses.parse_start: "from between start",
-    clauses.parse_end: "until before times twice for for-after",
-    clocks.parse_hour_point: "hour-point hourly-point past minute-number",
-    clocks.parse_times: "",
-    points.parse_edge: "edge",
-    clocks.parse_part: "part parts tonight part-adverb",
-    parse_days_on: "",
-    points.parse_edge_noun: "edge-noun",
-    points.parse_repeated_edge: "edge",
-    clocks.parse_grid: "minute-number second-number hour-number",
-    points.parse_year_limit: "",
-    points.parse_within: "next",
-    parse_months_in: "month",
-    parse_week_start: "week-start",
-    clauses.parse_only_if: "if-day",
-    clauses.parse_place: "",
-    clauses.parse_mark: (
-        "synchronised skip-back skip-forward skip-omit following completion always recurring forever twice"
-    ),
-}
-"""The rules, in order, each with the classes of which a phrase has at least one if the rule can apply in it."""
-_NEEDS = [(rule, frozenset(needs.split())) for rule, needs in _RULES.items()]
+_CLAUSES = [
+    RULES[name]
+    for name in (
+        "named_calendars",
+        "night",
+        "except",
+        "added",
+        "moved_days",
+        "shifted",
+        "rest",
+        "each",
+        "counted_days",
+        "adverb",
+        "relative",
+        "window",
+        "start",
+        "end",
+        "hour_point",
+        "times",
+        "edge",
+        "part",
+        "days_on",
+        "edge_noun",
+        "repeated_edge",
+        "grid",
+        "year_limit",
+        "within",
+        "months_in",
+        "week_start",
+        "only_if",
+        "place",
+        "mark",
+    )
+]
+"""The rules of clauses, in order."""
+
+
+@cache
+def _find_rules(kinds: frozenset[str]) -> list[Callable[[Cursor], Clause | list[Clause] | None]]:
+    """Return the rules for clauses that words of these classes can begin, in order."""
+    if kinds <= PLAIN:
+        return [RULES["place"]]  # a word outside the lexicon may begin a city, which names a time zone
+    return [rule for rule in _CLAUSES if not getattr(rule, "first", {ANY}).isdisjoint({*kinds, ANY})]
 
 
 class Parser:
@@ -181,8 +173,6 @@ class Parser:
         self.furthest: int = 0
         self.refused: Refused | None = None
         self.cursor: Cursor = Cursor(tokens, self.matches, language)
-        kinds = {kind for matches in self.matches for kind in matches}
-        self._rules = [rule for rule, needs in _NEEDS if not needs or not kinds.isdisjoint(needs)]
         self._memo: dict[int, tuple[list[Clause], int] | None] = {}
 
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
@@ -198,7 +188,7 @@ class Parser:
                 return result[0]
         return None
 
-    def parse_clauses(self, start: int) -> _Read | None:
+    def parse_clauses(self, start: int) -> tuple[tuple[Clause, ...], int] | None:
         """Return the clauses from a token on, and the token behind them. None if there are none."""
         result: list[Clause] = []
         at = start
@@ -260,8 +250,7 @@ class Parser:
         if at >= len(self.matches):
             return None
         c = self.cursor
-        # A word outside the lexicon may begin a city, which names a time zone.
-        for rule in [clauses.parse_place] if is_plain(self.matches[at]) else self._rules:
+        for rule in _find_rules(c.kinds[at]):
             c.at = at
             try:
                 result = rule(c)

@@ -7,20 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_numbers import List
-from cloudsched.language.lexicon import NUMBER
-from cloudsched.language.nodes import NOWHERE, Clause, Clock, Grid, Part, Repeat, Times, Unit, Window
+from cloudsched.language.grammar_numbers import list_numbers
+from cloudsched.language.nodes import Clock, Grid, Part, Repeat, Times, Unit, Window
 from cloudsched.language.result import Refused
 from cloudsched.language.rows import RULES, Rule
 
 if TYPE_CHECKING:
-    from cloudsched.language.lexicon import Language, Token
+    from cloudsched.language.lexicon import Language
 
 _NIGHT, _MIDDAY, _LAST_HOUR = 3, 4, 23
 _MIDNIGHT = Clock(0, exact=True, named=True)
-_SPOKEN = frozenset({5, 10, 20, 25})
-"""The minutes that people say before or after an hour: "ten to nine"."""
-_MILITARY = re.compile(r"(?!19|20)([01]\d|2[0-3])[0-5]\d")
+_MILITARY = r"/(?!19|20)([01]\d|2[0-3])[0-5]\d/"
 """A time of four digits that is no year."""
 _COUNTS_NOTHING = "![![from weekday|weekdays] unit|times|month|weekday|weekdays|dayset|daysets|of|number|tens]"
 _ENDS_OR = "![!each|the-hour|adverb|comma|on|daysets|from|between|except @more]"
@@ -34,36 +31,25 @@ def _make_clock(text: str, language: Language) -> Clock | None:
     return Clock(hour, minute, second, exact=exact, oclock=language.clock24)
 
 
-def _split(token: Token) -> Clock | None:
-    hour, minute = divmod(token.value[0], 100)
-    return Clock(hour, minute, exact=hour > 12 or token.text[0] == "0") if len(token.text) < 5 else None
+def _split(text: str) -> Clock:
+    hour, minute = divmod(int(text), 100)
+    return Clock(hour, minute, exact=hour > 12 or text[0] == "0")
 
 
-Rule(
-    "written",
-    ("&clock token=@token language=@language clock", lambda token, language: _make_clock(token.text, language)),
-)
+Rule("written", ("&clock text=/.*/ language=@language", _make_clock))
 Rule("pair_clock", ("&pair text=@decimal language=@language", _make_clock))
-Rule(
-    "spelled",  # nine thirty
-    (
-        "&number|tens !@is_digits hour=@number [dash] minute=@number",
-        lambda hour, minute: Clock(hour, minute) if 10 <= minute < 60 else None,
-    ),
-)
+Rule("spelled", (r"&number|tens !/\d.*/ hour=@number [dash] minute=@number:10..59", Clock))  # nine thirty
 Rule(
     "hour_number",
     "clock=@spelled",
-    ("&number &@is_long token=@token number", _split),  # 930, 1700
-    ("&number|tens !@is_long token=@token hour=@number", lambda token, hour: Clock(hour, exact=token.text[0] == "0")),
+    (r"&number text=/\d{3,4}/", _split),  # 930, 1700
+    (r"&number &/0.*/ hour=number", partial(Clock, exact=True)),
+    (r"&number|tens !/\d{3,}/ hour=@number", Clock),
 )
 Rule(
     "minutes_said",  # those of "8 Uhr 15", but not the number of "8 Uhr 2 Tabletten"
-    ("&number minute=@two_digits !unit|month|oclock|times", lambda minute: minute if minute < 60 else None),
-    (
-        "&number|tens !@is_digits minute=@number !unit|month|oclock|times",
-        lambda minute: minute if 10 <= minute < 60 else None,
-    ),
+    r"&number &/\d\d/ minute=number:0..59 !unit|month|oclock|times",
+    r"&number|tens !/\d.*/ minute=@number:10..59 !unit|month|oclock|times",
 )
 
 
@@ -77,8 +63,11 @@ Rule(
     "timed",
     "clock=@written [oclock]",
     ("&pair|number text=@decimal language=@language oclock", _make_clock),  # 8.15 Uhr, 8,15 Uhr
-    ("&number &@is_long clock=@hour_number hours-said", lambda clock: replace(clock, exact=True)),
-    ("clock=@hour_number &@is_glued hour-mark", lambda clock: replace(clock, exact=True, oclock=True)),
+    (
+        r"&number &/\d{3,}/ clock=@hour_number hours-said",
+        "clock=@hour_number &@is_glued hour-mark",
+        lambda clock: replace(clock, exact=True, oclock=True),
+    ),
     ("clock=@hour_number oclock language=@language [&@clock24 minute=@minutes_said]", _add_oclock),
 )
 _TIMED = "clock=@timed|@pair_clock|@hour_number "
@@ -111,11 +100,11 @@ Rule(
     "marked_hour",
     "clock=@halved|@timed",
     "clock=@spelled !unit|times",
-    "&number &@is_military clock=@hour_number !unit|times",
+    "&number &" + _MILITARY + " clock=@hour_number !unit|times",
     "clock=@hour_number !unit|times &tonight|relday",
     "clock=@hour_number &[next part]",
 )
-Rule("plain_hour", "!@is_three clock=@hour_number !unit|times")
+Rule("plain_hour", r"!/\d{3}/ clock=@hour_number !unit|times")
 Rule(
     "last_hour",  # it must not begin another clause, as in "9 times"
     ("clock=@plain_hour " + _COUNTS_NOTHING, lambda clock: clock if clock.hour <= 24 or clock.exact else None),
@@ -128,22 +117,20 @@ Rule(
     ("time=named-time", lambda time: Clock(time // 60, time % 60, exact=True, named=True)),
 )
 
-
-def _count(minute: int, side: int) -> int | None:
-    return minute * side if minute < 60 else None
-
-
-Rule("spoken_minute", ("minute=@number", lambda minute: minute if minute in _SPOKEN else None))
-Rule("spoken_offset", ("minute=@spoken_minute side=past", _count))
+Rule("spoken_minute", "minute=@number:5|@number:10|@number:20|@number:25")  # "ten to nine"
 Rule(
     "offset",  # minutes after an hour, or before it. "9 to 17" and "10 to 5" are windows
-    ("minute=half side=past", _count),
     "!half:15 half=half &number|tens",  # half nine, halb neun
-    ("minute=@number clock-minute side=past", _count),
-    ("minute=@number side=past:1", _count),
-    ("minute=@spoken_minute !to|until|dash side=past", _count),
-    ("!@is_digits minute=@spoken_minute side=past !@is_digits", _count),
+    (
+        "minute=half side=past",
+        "minute=@number:0..59 clock-minute side=past",
+        "minute=@number:0..59 side=past:1",
+        "minute=@spoken_minute !to|until|dash side=past",
+        r"!/\d.*/ minute=@spoken_minute side=past !/\d.*/",
+        lambda minute, side: minute * side,
+    ),
 )
+Rule("spoken_offset", ("minute=@spoken_minute side=past", lambda minute, side: minute * side))
 
 
 def _go(minutes: int, hour: Clock) -> Clock | None:
@@ -169,73 +156,54 @@ def _check(clock: Clock, about: int | None, ish: int | None) -> Clock:
     most = _LAST_HOUR if clock.half is None or clock.exact else 12
     if not 0 <= clock.hour <= most or max(clock.minute, clock.second) > 59:
         raise Refused("no-such-time")
-    return replace(clock, about=bool(about or ish), span=NOWHERE)
+    return replace(clock, about=bool(about or ish))
 
 
 _CLOCK = "[about=about] clock=@named_clock|@around|"
 _ISH = " [[dash] ish=ish]"
 Rule("bare_clock", (_CLOCK + "@hour" + _ISH, _check))  # a plain number may be an hour
 Rule("last_clock", (_CLOCK + "@marked_hour|@pair_clock|@last_hour" + _ISH, _check))
-Rule(
-    "clock",
-    ("&about clock=@bare_clock", lambda clock: replace(clock, span=NOWHERE)),
-    (_CLOCK + "@marked_hour" + _ISH, _check),
-)
-
-
+Rule("clock", "&about clock=@bare_clock", (_CLOCK + "@marked_hour" + _ISH, _check))
 Rule(
     "adjacent",  # a time that stands right behind another: 8am 2pm and 8pm
-    "&clock !@is_behind_number clock=@clock !to|dash|until",
+    "&clock !<number clock=@clock !to|dash|until",
     (
-        "!@is_behind_number clock=@clock !to|dash|until",
+        "!<number clock=@clock !to|dash|until",
         lambda clock: clock if not clock.named and (clock.half is not None or clock.oclock) else None,
     ),
 )
 _JOINT = "comma|and|also [comma|and|also] "
-Rule(
-    "next_bare",
-    _JOINT + "[at] clock=@last_clock",
-    "clock=@adjacent",
-)
-Rule(
-    "next_clock",
-    _JOINT + "at clock=@last_clock",
-    _JOINT + "clock=@clock",
-    "clock=@adjacent",
-)
-Rule(
-    "said_at",
-    "at",
-    "&about",
-    "&number|tens|pair|clock &@is_bare",
-)
+Rule("next_bare", _JOINT + "[at] clock=@last_clock", "clock=@adjacent")
+Rule("next_clock", _JOINT + "at clock=@last_clock", _JOINT + "clock=@clock", "clock=@adjacent")
+Rule("said_at", "at", "&about", "&number|tens|pair|clock &@is_bare")
 Rule("to_hour", "until !@year [at]", "!until to|dash [at]")
 _SPOKEN_TOO = "[ &spoken=@spoken ] "
-
-
-def _list_times(first: Clock, more: tuple[Clock, ...] | None) -> Times:
-    return Times((first, *(more or ())))
-
-
-parse_times = Rule(
+Rule(
     "times",  # at 9:00, 12 and 17:30, 3pm, 9am to 5pm
-    ("[at] &number &@is_late clock=@spoken", lambda clock: Times((clock,))),
-    ("@said_at " + _SPOKEN_TOO + "first=@bare_clock @to_hour last=@last_clock", Window),
-    (_SPOKEN_TOO + "first=@bare_clock @to_hour !clock last=@clock", Window),
-    (_SPOKEN_TOO + "&@is_digits first=@bare_clock @to_hour last=@clock", Window),  # no "mine to 11:00" with a typo
-    (_SPOKEN_TOO + "first=@clock @to_hour last=@last_clock", Window),
-    ("@said_at first=@bare_clock [more=@more_bare]", _list_times),
-    ("first=@clock [more=@more_clocks]", _list_times),
+    ("[at] &number:24.. clocks+=@spoken", Times),
+    (
+        "@said_at " + _SPOKEN_TOO + "first=@bare_clock @to_hour last=@last_clock",
+        _SPOKEN_TOO + "first=@bare_clock @to_hour !clock last=@clock",
+        _SPOKEN_TOO + r"&/\d.*/ first=@bare_clock @to_hour last=@clock",  # no "mine to 11:00" with a typo
+        _SPOKEN_TOO + "first=@clock @to_hour last=@last_clock",
+        Window,
+    ),
+    ("@said_at clocks+=@bare_clock {clocks+=@next_bare}", "clocks+=@clock {clocks+=@next_clock}", Times),
 )
-parse_window = Rule(
+Rule(
     "window",  # from 9 to 17, between 9am and 5pm, after 2pm and before 4pm
-    ("from|between first=@bare_clock @to_hour last=@last_clock", Window),
-    ("between first=@bare_clock and [at] last=@last_clock", Window),
+    (
+        "from|between first=@bare_clock @to_hour last=@last_clock",
+        "between first=@bare_clock and [at] last=@last_clock",
+        Window,
+    ),
     ("after first=@bare_clock [and] before last=@bare_clock", partial(Window, open_first=True, open_last=True)),
 )
-Rule("sixtieths", ("numbers=@numbers", lambda numbers: numbers if max(numbers) < 60 else None))
-Rule("hours", ("numbers=@numbers", lambda numbers: numbers if max(numbers) <= _LAST_HOUR else None))
-parse_grid = Rule(
+Rule("sixtieth", "number=@number:0..59")
+Rule("hour_of_day", "number=@number:0..23")
+list_numbers("sixtieths", "sixtieth")
+list_numbers("hours", "hour_of_day")
+Rule(
     "grid",  # at minute 0, 15 and 30 in hour 9 to 17, the form that descriptions of schedules use
     (
         (
@@ -250,29 +218,27 @@ parse_grid = Rule(
 Rule(
     "minute_past",
     "minute=hour-point [the-hour] !number|tens|named-time|clock|oclock",
-    ("[at] minute-number minute=@number &[of|past each]", lambda minute: minute if minute < 60 else None),
+    "[at] minute-number minute=@number:0..59 &[of|past each]",
     (
-        "[at] !minute-number minute=@number [clock-minute] side=past !number|tens|named-time|clock " + _ENDS_OR,
-        lambda minute, side: _count(minute, side) and side * minute % 60,
+        "[at] !minute-number minute=@number:0..59 [clock-minute] side=past !number|tens|named-time|clock " + _ENDS_OR,
+        lambda minute, side: side * minute % 60,
     ),
 )
 
 
-def _repeat_hour(minute: int) -> list[Clause]:
-    return [Grid((minute,), ()), Repeat(1, Unit.HOUR)]
-
-
-parse_hour_point = Rule(
+Rule(
     "hour_point",  # on the hour, at 15 past every hour, at half past
-    ("[for|of] minute=hourly-point", _repeat_hour),
-    ("[for|of] minute=@minute_past [of|past] each unit:2", _repeat_hour),
+    (
+        "[for|of] minute=hourly-point",
+        "[for|of] minute=@minute_past [of|past] each unit:2",
+        lambda minute: [Grid((minute,), ()), Repeat(1, Unit.HOUR)],
+    ),
     ("[for|of] minute=@minute_past [the-hour]", lambda minute: [Grid((minute,), ())]),
 )
-parse_part = Rule(
+Rule(
     "part",  # in the morning, this evening, tonight, mornings
     ("part=part-adverb", partial(Part, each=True)),
-    ("part=tonight", partial(Part, today=True)),
-    ("next:0 part=part", partial(Part, today=True)),
+    ("part=tonight", "next:0 part=part", partial(Part, today=True)),
     (
         "!next [in|on|at|part-of] [article] language=@language part=parts",
         lambda language, part: Part(part, each=True, is_adverb=language.part_adverbs),
@@ -281,12 +247,6 @@ parse_part = Rule(
 )
 RULES.update(
     clock24=lambda c: c.language.clock24 or None,
-    is_behind_number=lambda c: c.tokens[c.at - 1].kind == NUMBER or None,
     is_bare=lambda c: c.bare or None,
-    is_late=lambda c: c.matches[c.at]["number"].value > _LAST_HOUR or None,
-    is_military=lambda c: c.token and _MILITARY.fullmatch(c.token.text),
-    is_three=lambda c: c.token and re.fullmatch(r"\d{3}", c.token.text),
     more=lambda c: not c.ended or None,
-    more_bare=List("next_bare"),
-    more_clocks=List("next_clock"),
 )

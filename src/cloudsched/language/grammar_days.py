@@ -6,48 +6,36 @@ months, quarters and years.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.language.grammar_numbers import (
-    MONTHS,
-    MOST_ITEMS,
-    WEEKDAYS,
-    List,
-    list_around,
-    list_numbers,
-)
-from cloudsched.language.lexicon import NUMBER, Cursor, Matches
-from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit
+from cloudsched.language.grammar_numbers import MONTHS, WEEKDAYS, list_around, list_numbers
+from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit
 from cloudsched.language.result import Refused
 from cloudsched.language.rows import RULES, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cloudsched.language.lexicon import Language, Token
-
+    from cloudsched.language.lexicon import Cursor, Language
 
 _DAYS = range(1, 32)
 _OF = "&of|in|month|each|per [of|in] [article] "
 _NO_DAY = " !halfday|oclock|unit|times|clock-minute|to-last|zone-time|fraction"
 """What rules out that a number before it is a day of the month."""
-
-
-def _check_day(day: int) -> int | None:
-    return day if day in _DAYS else None
+_NEXT = " comma|and|or|also {comma|and|or|also} "
 
 
 Rule(
     "interval",
-    ("each other", lambda: 2),
-    ("each interval=@number|@ordinal", lambda interval: interval if interval > 0 else None),
-    ("each:3", lambda: 2),
+    ("each other", "each:3 !number|tens|ordinal", lambda: 2),
+    "each interval=@number:1..|@ordinal:1..",
     ("each", lambda: 1),
 )
-_parse_period = Rule(
-    "period",
+Rule(
+    "limited_period",
     (_OF + "ahead=next !unit:4 unit=@calendar_unit", Period),
     (
         _OF + "!next [each=each] months=@months [year=@year]",
@@ -66,54 +54,37 @@ _parse_period = Rule(
         "&of|in|month|each|per [of|in] [article=article] !next|unit:4 unit=@calendar_unit",
         lambda article, unit: Period(unit, definite=bool(article)),
     ),
-    ("of|in [article] !next|each year=@year", partial(Period, Unit.YEAR)),
 )
-
-
-def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
-    """Parse the period of days: ``of every month``, ``in November``, ``of the 2nd month of each quarter``."""
-    start, has_preposition = c.at, c.sees("of", "in")
-    period: Period | None = _parse_period(c)
-    if period is None or (not nth and not (has_preposition and (period.months or period.year is None))):
-        c.at = start
-        return None
-    return replace(period, each=True) if each and period.months else period
-
-
+Rule("period", "period=@limited_period", ("of|in [article] !next|each year=@year", partial(Period, Unit.YEAR)))
 Rule(
     "some_months",
     ("first=month to|dash last=month !number|ordinal|tens", partial(list_around, names=MONTHS)),
-    ("month=month !ordinal", lambda month: [month]),
+    "months+=month !ordinal",
 )
-Rule("later_months", "months=@some_months !number|tens")
+_SEVERAL_MONTHS = "[month to|dash|comma|and|or {comma|and|or} [in] month !number|ordinal|tens]"
 Rule(
     "months",  # lists, and ranges such as June to August
     (
-        "&month first=@some_months [comma|and|or [comma|and|or] [in] rest=@month_list]",
-        lambda first, rest: tuple(dict.fromkeys(month for some in (first, *(rest or ())) for month in some)),
+        "&month runs+=@some_months {comma|and|or {comma|and|or} [in] runs+=@some_months !number|tens}",
+        lambda runs: tuple(dict.fromkeys(chain(*runs))),
     ),
 )
-
-
 Rule(
     "year",  # of four digits, or in words
-    (
-        "[comma] [of|in] &number token=@token year=@number !unit|times|halfday|oclock|month",
-        lambda token, year: year if 1900 <= year <= 9998 and len(token.text) in {3, 4} else None,
-    ),
+    "[comma] [of|in] &number &/.{3,4}/ year=@number:1900..9998 !unit|times|halfday|oclock|month",
 )
 
 
-def _make_iso_date(token: Token) -> Date:
-    year, month, day = token.value
+def _make_iso_date(text: str) -> Date:
+    year, month, day = map(int, text.split("-"))
     if month not in MONTHS or day not in _DAYS:
         raise Refused("no-such-date")
     return Date(month, day, year)
 
 
-def _make_date(token: Token, language: Language) -> Date | None:
-    month, day, *rest = token.value
-    is_dotted, is_first = "." in token.text, language.month_first
+def _make_date(text: str, language: Language) -> Date | None:
+    month, day, *rest = map(int, re.split(r"\D", text))
+    is_dotted, is_first = "." in text, language.month_first
     if is_dotted and not rest and is_first is not False:
         return None
     is_open = is_first is None and not is_dotted and month != day and month in MONTHS and day in MONTHS
@@ -127,61 +98,44 @@ def _make_date(token: Token, language: Language) -> Date | None:
 
 Rule(
     "numeric_date",  # 2027-01-31, 3/4, 17.12.27, but 1-7 of June is a range
-    ("&date token=@token date", _make_iso_date),
-    ("&pair token=@token language=@language pair !of", _make_date),
+    ("&date text=/.*/", _make_iso_date),
+    ("&pair text=/.*/ language=@language !of", _make_date),
 )
-
-
-def _take_digits(c: Cursor, *sizes: int) -> int | None:
-    token = c.token
-    if token is None or token.kind != NUMBER or len(token.text) not in sizes:
-        return None
-    c.at += 1
-    return token.value[0]
-
-
+Rule("day_digits", r"&number &/\d\d?/ day=number:1..31")
+Rule("year_digits", r"&number &/\d{4}/ year=number")
 Rule(
     "named_date",  # Oct-2, 2/Oct/2027, 2019-sep-01
-    ("month=month dash|slash day=@day_digits [dash|slash year=@year_digits] !dash|slash", Date),
-    ("&number day=@day_digits dash|slash month=month [dash|slash year=@year_digits] !dash|slash", Date),
-    ("&number year=@year_digits dash|slash month=month dash|slash day=@day_digits !dash|slash", Date),
+    (
+        "month=month dash|slash day=@day_digits [dash|slash year=@year_digits] !dash|slash",
+        "day=@day_digits dash|slash month=month [dash|slash year=@year_digits] !dash|slash",
+        "year=@year_digits dash|slash month=month dash|slash day=@day_digits !dash|slash",
+        Date,
+    ),
 )
 Rule(
     "day_after_month",  # 20 and 30, the 15th, on day 20
-    "[on] [article] [day-number] !@is_long day=@counter ![&halfday-short|unit-short &@is_glued]"
-    + _NO_DAY
-    + "|of|month|weekday|weekdays|dayset",
+    r"[on] [article] [day-number] !/\d{3,}/ day=@ordinal:1..|@number:1.. "
+    "![&halfday-short|unit-short &@is_glued]" + _NO_DAY + "|of|month|weekday|weekdays|dayset",
 )
-Rule(
-    "day_before_month",
-    ("[article] day=@ordinal", lambda day: day if day > 0 else None),
-    ("[article] &number day=@day_digits", lambda day: day or None),
-)
-
-
+Rule("day_before_month", "[article] day=@ordinal:1..|@day_digits")
 Rule(
     "days_before_month",  # 24, the 1st and 15th of
     "days=@several_before_month [day-word] !of [article] &month",
     # "3,15 of January" names days of a month, as "3,15 of month" does
     "![number comma|and|or number] days=@several_before_month [day-word] of [article] &month",
 )
-
-
-Rule("several_months", ("months=@months", lambda months: len(months) > 1 or None))
 Rule("date_weekday", "weekday=weekday [comma] [on-day &number|ordinal|tens]")
 Rule(
     "day_of_weekday",
-    ("article day=@ordinal", _check_day),
-    ("&ordinal &@is_digits day=@ordinal", _check_day),
-    (
-        "[article] &number &@is_day_first day=@number" + " !oclock|halfday|hour-mark|hours-said|to|dash|times|number",
-        _check_day,
-    ),
+    "article day=@ordinal:1..31",
+    r"&ordinal &/\d.*/ day=@ordinal:1..31",
+    r"[article] &number &/\d+/ &@day_first day=@number:1..31 "
+    "!oclock|halfday|hour-mark|hours-said|to|dash|times|number",
 )
 
 
 def _make_dates(weekday: int | None, month: int, days: list[int], year: int | None) -> list[Date] | None:
-    if not all(map(_check_day, days)):
+    if not {*_DAYS}.issuperset(days):
         raise Refused("no-such-date")
     if len(days) > 1 and weekday is not None:
         return None
@@ -190,24 +144,28 @@ def _make_dates(weekday: int | None, month: int, days: list[int], year: int | No
 
 Rule(
     "weekday_date",
-    (
-        "weekday=weekday [comma] !@days_before_month day=@day_of_weekday !of|unit|month|weekday|dayset",
-        lambda weekday, day: Date(day=day, weekday=weekday),
-    ),
+    ("weekday=weekday [comma] !@days_before_month day=@day_of_weekday !of|unit|month|weekday|dayset", Date),
 )
-parse_dates = Rule(
-    "dates",  # a month with one or several days, a numeric date, or a feast. A weekday may stand before it
+Rule(
+    "date",
     (
         "[weekday=@date_weekday] feast=feast [year=@year]",
-        lambda weekday, feast, year: [Date(feast // 100, feast % 100, year, weekday, is_leap_day=feast == _LEAP_DAY)],
+        lambda weekday, feast, year: Date(feast // 100, feast % 100, year, weekday, is_leap_day=feast == _LEAP_DAY),
     ),
     (
         "[weekday=@date_weekday] date=@numeric_date|@named_date",
-        lambda weekday, date: [replace(date, weekday=weekday, span=NOWHERE)] if date.day in _DAYS else None,
+        lambda weekday, date: replace(date, weekday=weekday),
     ),
-    ("[weekday=@date_weekday] [article] month=month days=@days_after_month [year=@year]", _make_dates),
-    ("[weekday=@date_weekday] days=@days_before_month !@several_months month=month [year=@year]", _make_dates),
-    ("date=@weekday_date", lambda date: [date]),
+    "date=@weekday_date",
+)
+Rule(
+    "dates",  # a month with one or several days, a numeric date, or a feast. A weekday may stand before it
+    "dates+=@date",
+    (
+        "[weekday=@date_weekday] [article] month=month days=@days_after_month [year=@year]",
+        "[weekday=@date_weekday] days=@days_before_month !" + _SEVERAL_MONTHS + " month=month [year=@year]",
+        _make_dates,
+    ),
 )
 
 
@@ -224,25 +182,21 @@ SETS: Final[dict[int, tuple[int, ...]]] = {
     11: (1, 3),
 }
 """The weekdays of each set of the lexicon. 10 and 11 are those of "MWF" and "TTh"."""
+_Names = tuple[Sequence[int], bool]
+"""Days by name, and whether a plural names them."""
 
 
-_Item = tuple[tuple[Pick, ...], bool]
-"""Picks, and whether a plural names them."""
-
-
-def _pick(nths: Iterable[int], days: Iterable[int]) -> tuple[Pick, ...]:
-    return tuple(Pick(nth, day) for nth in nths for day in days)
-
-
-def _pick_month_days(days: Iterable[int]) -> _Item:
-    return _pick(days, [DAY]), False
+def _pick(names: _Names = ([DAY], False), nths: Sequence[int] = (0,)) -> Days:
+    """Return days by their names and ordinals, of the month if there are only ordinals."""
+    days, plural = names
+    return Days(tuple(Pick(nth, day) for nth in nths for day in days), plural=plural)
 
 
 Rule(
     "weekday_list",
     (
-        "found=@several_weekdays",
-        lambda found: ([day for days, _ in found for day in days], any(plural for _, plural in found)),
+        "names+=@weekdays {" + _NEXT + "names+=@weekdays}",
+        lambda names: (tuple(day for days, _ in names for day in days), any(plural for _, plural in names)),
     ),
 )
 Rule(
@@ -251,8 +205,8 @@ Rule(
         "first=weekdays|weekday to|dash last=weekday|weekdays",
         lambda first, last: (list_around(first, last, WEEKDAYS), True),
     ),
-    ("day=weekdays", lambda day: ([day], True)),
-    ("day=weekday", lambda day: ([day], False)),
+    ("days+=weekdays", lambda days: (days, True)),
+    ("days+=weekday", lambda days: (days, False)),
 )
 Rule(
     "dayset",
@@ -262,131 +216,90 @@ Rule(
 Rule("nths", "[article] &ordinal|ordinal-end|tens nths=@ordinals")
 Rule(
     "counted_day",
-    ("day-word", lambda: DAY),
-    ("dayset:0|daysets:0", lambda: WORKDAY),
-    ("dayset:2|daysets:2", lambda: WEEKENDDAY),
+    ("day-word", lambda: ([DAY], False)),
+    ("dayset:0|daysets:0", lambda: ([WORKDAY], False)),
+    ("dayset:2|daysets:2", lambda: ([WEEKENDDAY], False)),
 )
+Rule("numbered_day", "day=@number:1..31" + _NO_DAY)
+Rule("month_day", r"&number &/\d.*/ day=@numbered_day")
 Rule(
-    "numbered_day",
-    ("day=@number" + _NO_DAY, _check_day),
-)
-Rule("month_day", "&number &@is_digits day=@numbered_day")
-
-
-_parse_item = Rule(
     "item",  # ordinals with what they count, names of days, or numbers
     (
         "[&a article &weekday|weekdays|daysets] names=@weekdays|@dayset",
-        lambda names: (_pick([0], names[0]), names[1]),
-    ),
-    (
         "nths=@nths [day-word &weekday] names=@weekday_list",
-        lambda nths, names: (_pick(nths, names[0]), names[1]),
+        "nths=@nths names=@counted_day",
+        "&article nths=@nths !month|unit|part|dayset|daysets",
+        "nths=@nths &of|each|per !month|unit|part|dayset|daysets",
+        "!ordinal-end nths=@nths !month|unit|part|dayset|daysets",
+        "day-number nths=@numbered_days",
+        "&number nths=@month_days &of &@period",  # 3, 15 and 30 of the month
+        # every 2, 15
+        "&number <each &[@month_day comma|and|or|to|dash {day-number|each} @month_day] nths=@month_days !of",
+        "the !@ordinal nths+=@numbered_day !@is_plain !month|weekday|dayset|number|past|dash",
+        _pick,
     ),
-    ("nths=@nths day=@counted_day", lambda nths, day: (_pick(nths, [day]), False)),
-    (
-        "[article=article] days=@nths [&of|each|per period=@at] !month|unit|part|dayset|daysets",
-        lambda article, days, period: _pick_month_days(days) if article or period or days[-1] >= 0 else None,
-    ),
-    ("day-number days=@numbered_days", _pick_month_days),
-    ("&number days=@month_days &of &@period", _pick_month_days),  # 3, 15 and 30 of the month
     ("pair &of &@period", lambda: Refused("inexpressible")),  # 1-7 of June
-    (
-        "the !@ordinal day=@numbered_day !@is_plain !month|weekday|dayset|number|past|dash",
-        lambda day: _pick_month_days([day]),
-    ),
 )
-_parse_listed_item = Rule(
-    "listed_item",  # every 2, 15
-    "item=@item",
-    ("&number days=@month_days !of", lambda days: _pick_month_days(days) if len(days) > 1 else None),
-)
-_parse_positions = Rule(
-    "positions",  # the 1st and last of Monday to Friday
-    (
-        "nths=@nths of &weekday names=@weekday_list",
-        lambda nths, names: (
-            Days(_pick([0], names[0]), marked=True, on=True, positions=nths) if len(names[0]) > 1 else None
-        ),
-    ),
-)
-
-
-def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
-    """Parse days: ``mondays and fridays``, ``2nd and last Friday of each month``, ``Dec 24``, ``1st, 15th``."""
-    start = c.at
-    chosen: Days | None = _parse_positions(c)
-    if chosen is not None:
-        return chosen
-    found = RULES["date_list"](c)
-    days = Days(dates=tuple(date for dates in found for date in dates)) if found else _parse_named_days(c, each=each)
-    if days is None:
-        return None
-    return replace(
-        days,
-        marked=days.marked or each,
-        either=next(filter(None, map(_find_choice, c.matches[start : c.at])), ""),
-        business=any("business" in matches for matches in c.matches[start : c.at]),
-        span=c.span(start),
-    )
-
-
-def _find_choice(matches: Matches) -> str:
-    """Return why a word shows that one of several days may be meant."""
-    if "or" in matches:
-        return "or"
-    return "weekend" if "dayset" in matches and matches["dayset"].value in WEEKENDS else ""
-
-
-def _parse_named_days(c: Cursor, *, each: bool) -> Days | None:
-    picks: list[Pick] = []
-    plural = False
-    while len(picks) < MOST_ITEMS:
-        before = c.at
-        listed = each
-        if picks:
-            joined = c.skip("comma", "and", "or", "also", "slash")
-            is_bare = not c.skip("on")
-            listed = c.take("each") is not None or each
-            if not joined and (picks[-1].nth or listed != each or not (is_bare and c.sees("weekday", "weekdays"))):
-                c.at = before
-                break
-        item = (_parse_listed_item if listed else _parse_item)(c)
-        if item is None:
-            c.at = before
-            break
-        picks += [pick for pick in item[0] if pick not in picks]
-        plural = plural or item[1]
-    if not picks:
-        return None
-    period = parse_period(c, nth=any(pick.nth for pick in picks), each=each)
-    return Days(
-        tuple(picks),
-        period,
-        weeks=(_parse_weeks(c) if period is None else None) or (),
-        marked=plural or (period is not None and period.each),
-        loose=each and period is None and any(pick.nth > 1 and pick.what < DAY for pick in picks),
-        plural=plural,
-    )
-
-
 Rule(
-    "days_of_weeks",  # in odd weeks on Monday: the weeks before their days
-    (
-        "weeks=@week_numbers [comma] [on] days=@days",
-        lambda weeks, days: (
-            None
-            if days.weeks or days.dates or days.period is not None
-            else replace(days, weeks=weeks, marked=True, span=NOWHERE)
-        ),
-    ),
+    "next_item",
+    "comma|and|or|also|slash {comma|and|or|also|slash} {on} [each] item=@item",
+    "<weekday|weekdays &weekday|weekdays item=@item",
 )
-_parse_weeks = Rule(
+
+
+def _join(items: Sequence[Days]) -> Days:
+    picks = dict.fromkeys(pick for item in items for pick in item.picks)
+    is_plural = any(item.plural for item in items)
+    return Days(tuple(picks), marked=is_plural, plural=is_plural)
+
+
+def _limit(days: Days, period: Period) -> Days:
+    return replace(days, period=period, marked=days.marked or period.each)
+
+
+Rule("items", ("items+=@item {items+=@next_item}", _join))
+_parse_named_days = Rule(
+    "named_days",
+    (
+        "nths=@nths of &[weekday to|dash|comma|and] names=@weekday_list",  # the 1st and last of Monday to Friday
+        lambda nths, names: replace(_pick(names), marked=True, on=True, positions=nths),
+    ),
+    ("runs+=@dates {[" + _NEXT + "[on] [each]] runs+=@dates}", lambda runs: Days(dates=tuple(chain(*runs)))),
+    ("days=@items period=@period", lambda days, period: _limit(days, period) if days.is_counted else None),
+    ("days=@items &of|in period=@limited_period", _limit),
+    ("days=@items weeks=@week_numbers", lambda days, weeks: replace(days, weeks=weeks)),
+    (
+        "weeks=@week_numbers [comma] [on] days=@items",  # in odd weeks on Monday
+        lambda weeks, days: replace(days, weeks=weeks, marked=True),
+    ),
+    "days=@items",
+)
+Rule(
     "week_numbers",
     ("in|of parity=parity [dash] [numbered] week-number", lambda parity: tuple(range(parity, 54, 2))),
-    "in|of !parity week-number weeks=@week_list",
+    "in|of !parity week-number weeks+=@number:1..53 {comma|and|or {comma|and|or} weeks+=@number:1..53}",
 )
-Rule("week_of_year", ("week=@number", lambda week: week if 1 <= week <= 53 else None))
+
+
+def parse_days(c: Cursor) -> Days | None:
+    """Parse days: ``mondays and fridays``, ``2nd and last Friday of each month``, ``Dec 24``, ``1st, 15th``."""
+    start = c.at
+    days: Days | None = _parse_named_days(c)
+    if days is None:
+        return None
+    said = c.matches[start : c.at]
+    kinds = {kind for matches in said for kind in matches}
+    is_weekend = any(matches["dayset"].value in WEEKENDS for matches in said if "dayset" in matches)
+    either = "weekend" if is_weekend else ""
+    return replace(days, either="or" if "or" in kinds else either, business="business" in kinds)
+
+
+def _mark(days: Days) -> Days:
+    period = days.period
+    if period is not None and period.months:
+        period = replace(period, each=True)
+    is_loose = period is None and any(pick.nth > 1 and pick.what < DAY for pick in days.picks)
+    return replace(days, period=period, marked=True, loose=is_loose)
 
 
 def list_weekdays(pick: Pick) -> tuple[int, ...]:
@@ -395,20 +308,12 @@ def list_weekdays(pick: Pick) -> tuple[int, ...]:
 
 
 RULES.update(
-    is_digits=lambda c: (c.token is not None and c.token.text[0].isdigit()) or None,
-    is_long=lambda c: (c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2) or None,
-    is_day_first=lambda c: (c.language.month_first is False and c.tokens[c.at].kind == NUMBER) or None,
+    day_first=lambda c: c.language.month_first is False or None,
     language=lambda c: c.language,
-    day_digits=lambda c: _take_digits(c, 1, 2),
-    two_digits=lambda c: _take_digits(c, 2),
-    year_digits=lambda c: _take_digits(c, 4),
     days=parse_days,
-    several_weekdays=List("weekdays", "comma and or", is_joined=True),
-    date_list=List("dates", "comma and or also", "on each"),
-    month_list=List("later_months", "comma and or", "in", is_joined=True),
-    week_list=List("week_of_year", "comma and or"),
 )
-list_numbers("numbered_days", "numbered_day", "comma and or", "day-number each")
-list_numbers("month_days", "month_day", "comma and or", "day-number each")
-list_numbers("several_before_month", "day_before_month", "comma and or", is_joined=True)
-list_numbers("days_after_month", "day_after_month", "comma and or", is_joined=True)
+Rule("each_days", ("days=@days", _mark))  # behind "each"
+list_numbers("numbered_days", "numbered_day", "[day-number] [each] ")
+list_numbers("month_days", "month_day", "[day-number] [each] ")
+list_numbers("several_before_month", "day_before_month")
+list_numbers("days_after_month", "day_after_month")

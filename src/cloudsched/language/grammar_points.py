@@ -25,8 +25,6 @@ from cloudsched.language.nodes import (
     Pick,
     Relative,
     Unit,
-    Within,
-    Year,
 )
 from cloudsched.language.result import Refused
 from cloudsched.language.rows import RULES, Rule
@@ -34,120 +32,113 @@ from cloudsched.language.rows import RULES, Rule
 if TYPE_CHECKING:
     from cloudsched.language.nodes import Span
 
-_COUNTED = "[on] [article] count=@counter weekday=weekdays|weekday"
+_COUNTED = "[on] [article] count=@ordinal:1..|@number:1.. weekday=weekdays|weekday"
+_A_YEAR = partial(Period, Unit.YEAR)
 _ANY_WEEKDAY = "[each] [on|for] [article] [nth=@ordinal|@number] weekday=weekday|weekdays"
-_IN_SERIES = frozenset({"for", "each", "number", "the-next", "twice", "times"})
+_IN_NO_SERIES = "!<for|each|number|the-next|twice|times "
 
-RULES.update(
-    at=lambda c: c.at,
-    is_in_series=lambda c: (c.at and not _IN_SERIES.isdisjoint(c.matches[c.at - 1])) or None,
-    is_oclock=lambda c: "oclock" in c.matches[c.at - 1] or None,
-    is_plain=lambda c: (not c.ended and is_plain(c.matches[c.at])) or None,
-)
-
+RULES["is_plain"] = lambda c: (not c.ended and is_plain(c.matches[c.at])) or None
 Rule(
     "day",  # "heute Morgen" is this morning, "am Morgen" in the morning, and neither is tomorrow
     ("[on !part] [for] !tonight count=relday", partial(Relative, "day")),
 )
-Rule("whole_days", ("length=@length", lambda length: length if length.finest >= Unit.DAY else None))
-Rule(
-    "weeks",
-    (
-        "length=@length",
-        lambda length: length.amounts[0][1] if [unit for unit, _ in length.amounts] == [Unit.WEEK] else None,
-    ),
-)
+Rule("weeks", "count=@count unit:4", ("a unit:8", lambda: 2))
 Rule(
     "business_days",
     "count=@number business",
-    ("a business", lambda: 1),
+    ("a business", "[on] [article] !daysets business &before|after", lambda: 1),
 )
 Rule(
     "distance",
-    "length=@length !@is_oclock",  # "9 uur van maandag tot vrijdag" is a time of day
+    "length=@length !<oclock",  # "9 uur van maandag tot vrijdag" is a time of day
     ("[on] [article] day-word &after|before", lambda: Length(((Unit.DAY, 1),))),
 )
-Rule(
-    "counter",
-    ("count=@ordinal|@number", lambda count: count if count > 0 else None),
-)
 Rule("is_before", "before", ("after", lambda: False))
-Rule("single_day", ("point=@point", lambda point: point if isinstance(point, Date | Relative) else None))
-Rule("day_point", ("point=@point", lambda point: None if isinstance(point, Months | Year) else point))
+Rule("single_day", ("point=@day_point", lambda point: None if isinstance(point, Days) else point))
+Rule("day_point", ("point=@point", lambda point: None if isinstance(point, Months | Period) else point))
 Rule(
     "last",  # the last day of a month, from which another is counted
     ("[article] nth=ordinal-end !@is_plain", lambda nth: Days((Pick(nth, DAY),), Period(definite=True))),
 )
-parse_relative = Rule(
+Rule(
     "relative",
-    ("base=@day in|ahead length=@whole_days", partial(Relative, "length")),
-    "day=@day",
     ("now", partial(Relative, "now")),
     (
-        "!@is_in_series [on] weekday=weekday in|ahead count=@weeks",
+        _IN_NO_SERIES + "[on] weekday=weekday in|ahead count=@weeks",
+        _IN_NO_SERIES + "[on] in|ahead count=@weeks [on] weekday=weekday",
         partial(Relative, "weeks-on", from_moment=True),
     ),
+    (_IN_NO_SERIES + "[on] count=@weeks on weekday=weekday", partial(Relative, "weeks-on")),
     (
-        "!@is_in_series [on] in|ahead count=@weeks [on] weekday=weekday",
-        partial(Relative, "weeks-on", from_moment=True),
+        "in|ahead count=@business_days",
+        "count=@business_days hence",
+        "count=@business_days back=@is_before base=@day_point",
+        partial(Relative, "business"),
     ),
-    ("!@is_in_series [on] count=@weeks on weekday=weekday", partial(Relative, "weeks-on")),
-    ("in|ahead count=@business_days", partial(Relative, "business")),
-    ("in|ahead length=@length", partial(Relative, "length")),
-    ("count=@business_days hence", partial(Relative, "business")),
-    ("count=@business_days back=@is_before base=@day_point", partial(Relative, "business")),
-    ("[on] [article] !daysets business back=@is_before base=@day_point", partial(Relative, "business", 1)),
     ("length=@distance hence:2", partial(Relative, "length", from_moment=True)),
-    ("length=@distance hence", partial(Relative, "length")),
     (
-        "length=@distance &relday base=@day",
-        lambda length, base: Relative("length", length=length, base=base) if length.finest >= Unit.WEEK else None,
+        "base=@day in|ahead &[@count unit:3..] length=@length",
+        "in|ahead length=@length",
+        "length=@distance hence",
+        "&[@count unit:4..] length=@distance &relday base=@day",
+        "length=@distance back=@is_before base=@day_point|@base|@last",
+        "length=@distance from base=@day_point|@base|@last",
+        partial(Relative, "length"),
     ),
-    ("length=@distance back=@is_before base=@day_point|@base|@last", partial(Relative, "length")),
-    ("length=@distance from base=@day_point|@base|@last", partial(Relative, "length")),
-    (_COUNTED + " hence", partial(Relative, "weekdays")),
-    (_COUNTED + " after base=@day_point", partial(Relative, "weekdays")),
-    ("[on] weekday=weekday [comma] [of|in] ahead=next unit:4", partial(Relative, "week")),
-    ("[on] ahead=next unit:4 [on] weekday=weekday", partial(Relative, "week")),
-    ("[on|for] coming dayset:1|dayset:2", partial(Relative, "weekend", ahead=0)),
-    ("[on|for] coming weekday=weekday", partial(Relative, "weekday")),
-    ("[on|for|at] ahead=next dayset:1|dayset:2", partial(Relative, "weekend")),
-    ("[on|for] ahead=next weekday=weekday", partial(Relative, "weekday")),
+    "day=@day",
+    (_COUNTED + " hence", _COUNTED + " after base=@day_point", partial(Relative, "weekdays")),
+    (
+        "[on] weekday=weekday [comma] [of|in] ahead=next unit:4",
+        "[on] ahead=next unit:4 [on] weekday=weekday",
+        partial(Relative, "week"),
+    ),
+    ("[on|for] coming dayset:1..2", "[on|for|at] ahead=next dayset:1..2", partial(Relative, "weekend")),
+    ("[on|for] coming weekday=weekday", "[on|for] ahead=next weekday=weekday", partial(Relative, "weekday")),
     ("[on] [article] closest weekday=weekday to base=@single_day", partial(Relative, "closest")),
 )
-Rule("month_or_year", ("month=month [year=@year]", Date), ("year=@year", Date))
-Rule("calendar_unit", ("value=unit:4|unit:5|unit:6|unit:7", Unit))
-Rule("edge_of", "[at|on|in] edge=edge &of|in|month|next [of|in] [article] !each")
-parse_edge = Rule(
-    "edge",  # the end of the month, the beginning of next year
-    ("count=@edge_of base=@month_or_year", partial(Relative, "edge")),
-    ("count=@edge_of ahead=next unit=@calendar_unit", partial(Relative, "edge")),
-    ("count=@edge_of unit=@calendar_unit", partial(Relative, "edge", ahead=0)),
+Rule(
+    "edge_period",
+    ("month=month [year=@year]", lambda month, year: Period(Unit.YEAR, months=(month,), year=year)),
+    ("year=@year", _A_YEAR),
+    ("ahead=next unit=@calendar_unit", Period),
+    ("unit=@calendar_unit", partial(Period, ahead=0)),
 )
-parse_repeated_edge = Rule(
+Rule("calendar_unit", ("value=unit:4..7", Unit))
+Rule("edge_of", "[at|on|in] edge=edge &of|in|month|next [of|in] [article] !each")
+
+
+def _find_edge(edge: int, period: Period) -> Relative:
+    return Relative("edge", ahead=period.ahead, base=Days((Pick(edge, DAY),), period))
+
+
+Rule(
+    "edge",  # the end of the month, the beginning of next year
+    ("edge=@edge_of period=@edge_period", _find_edge),
+)
+Rule(
     "repeated_edge",  # the end of each month, beginning of March, or "at the end" next to "every month"
     (
         "[at|on] edge=edge [period=@period]",
         lambda edge, period: Days((Pick(edge, DAY),), period, marked=bool(period and period.each), on=True),
     ),
 )
-parse_edge_noun = Rule(
+Rule(
     "edge_noun",  # month end, zum Quartalsende
     (
         "[at|on|in] [article] edge=edge-noun",
         lambda edge: Days((Pick(1 if edge > 0 else -1, DAY),), Period(Unit(abs(edge)), definite=True), on=True),
     ),
 )
-parse_within = Rule(
-    "within",
-    ("[in|for|on] ahead=next !unit:7 unit=@calendar_unit", Within),
-)
-parse_year_limit = Rule(
+Rule("within", ("[in|for|on] ahead=next !unit:7 unit=@calendar_unit", Period))
+Rule(
     "year_limit",  # in 2027, this year
-    ("in|for year=@year", Year),
-    ("&comma|of year=@year", Year),
-    ("&[number thousand] year=@year", Year),
-    ("[in] ahead=next unit:7", Year),
+    (
+        "in|for year=@year",
+        "&comma|of year=@year",
+        "&[number thousand] year=@year",
+        "[in] ahead=next unit:7",
+        _A_YEAR,
+    ),
 )
 
 
@@ -163,17 +154,13 @@ def _find_day(days: Days) -> Days | Relative | None:
 Rule(
     "point",  # a day, a month or a year at which a schedule starts or ends, or that it leaves out
     "point=@relative|@edge",
-    ("ahead=next unit:7", Year),
-    ("ahead=next unit=@calendar_unit", partial(Relative, "unit")),
+    ("ahead=next unit=@calendar_unit", Period),
     "[on] &date|pair date=@numeric_date",
     ("[on] !date|pair days=@days", lambda days: days.dates[0] if len(days.dates) == 1 else None),
     ("[[on] [article] &ordinal|ordinal-end|weekday|weekdays|dayset|daysets] days=@days", _find_day),
-    (
-        "[in|on] [article] months=@months year=@year",
-        lambda months, year: Date(months[0], None, year) if len(months) == 1 else None,
-    ),
+    ("[in|on] [article] month=month year=@year", Date),
     ("[in|on] [article] months=@months !@year !number|ordinal|tens", Months),
-    ("[in|on] [article] year=@year", Year),
+    ("[in|on] [article] year=@year", _A_YEAR),
 )
 
 _WEEK = 7
@@ -208,7 +195,7 @@ def _shift(nth: int | None, weekday: int, included: int | None, side: int | None
     return [_make_days(base, first, last), OnlyIf((weekday,))]
 
 
-parse_shifted = Rule(
+Rule(
     "shifted",  # the first Tuesday after the first Monday in November, the Friday before the 25th of each month
     (
         _ANY_WEEKDAY + " [included=on-or] [side=before|after] base=@base",

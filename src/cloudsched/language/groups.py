@@ -19,6 +19,7 @@ from cloudsched.language.nodes import (
     NamedCalendars,
     OnlyIf,
     Part,
+    Period,
     Place,
     Relative,
     Repeat,
@@ -27,8 +28,6 @@ from cloudsched.language.nodes import (
     Unit,
     WeekStart,
     Window,
-    Within,
-    Year,
 )
 from cloudsched.language.result import Refused
 
@@ -87,8 +86,7 @@ class Plan:
     added: list[Added] = field(default_factory=list)
     calendars: list[NamedCalendars] = field(default_factory=list)
     place: Place | None = None
-    year: Year | None = None
-    within: Within | None = None
+    within: Period | None = None
     marks: set[str] = field(default_factory=set)
 
     @property
@@ -144,8 +142,7 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
 _FIELDS: Final = {
     Start: "start",
     Place: "place",
-    Year: "year",
-    Within: "within",
+    Period: "within",
     End: "ends",
     Except: "exceptions",
     Added: "added",

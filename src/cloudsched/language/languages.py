@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN, "nl": DUTCH}
 _MONTH_FIRST: Final = frozenset({"US", "PH", "CA", "BZ"})
 """The regions that write the month first in ``3/4``, if their language leaves it open."""
+_ENGLISH: Final = [replace(ENGLISH, month_first=each) for each in (False, True)]
+"""English, the one language that leaves it open, with each order."""
 
 
 def is_known(locale: str) -> bool:
@@ -38,14 +40,7 @@ def find_language(locale: str) -> Language:
     language = LANGUAGES.get(code.lower())
     if language is None:
         raise ValueError(f"locale {locale!r} is not supported; use one of {', '.join(LANGUAGES)}")
-    if not region or language.month_first is not None:
-        return language
-    return _settle_order(language.code, region.upper() in _MONTH_FIRST)
-
-
-@lru_cache
-def _settle_order(code: str, month_first: bool) -> Language:  # noqa: FBT001 -- of a cache
-    return replace(LANGUAGES[code], month_first=month_first)
+    return _ENGLISH[region.upper() in _MONTH_FIRST] if region and language is ENGLISH else language
 
 
 _FOREIGN: Final = {
@@ -199,14 +194,10 @@ def name_language(tokens: Iterable[Token], language: Language) -> str | None:
 
 def guess_language(tokens: Sequence[Token], languages: Iterable[Language]) -> Language:
     """Return the language that knows most of the words of a phrase. Among equals, it is the first."""
+    words = [token.text for token in tokens if token.kind == WORD]
 
-    def count(language: Language) -> float:
-        score = 0.0
-        for token in tokens:
-            if token.kind != WORD:
-                continue
-            kinds = {kind for words, kind, _ in language.entries.get(token.text, ()) if words[0] == token.text}
-            score += 2 if kinds - HARMLESS and _is_telling(token.text) else 1 if kinds else 0
-        return score
+    def count(language: Language) -> int:
+        known = [(word, {kind for _, kind, _ in language.entries.get(word, ())}) for word in words]
+        return sum(bool(kinds) + bool(kinds - HARMLESS and _is_telling(word)) for word, kinds in known)
 
     return max(languages, key=count)

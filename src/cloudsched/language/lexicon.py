@@ -10,22 +10,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cloudsched.language.nodes import Span
 
-WORD, NUMBER, ORDINAL, CLOCK, DATE, PAIR, QUOTE, PATH, MARK, CLASS = (
-    *("word", "number", "ordinal", "clock", "date", "pair", "quote", "path", "mark", "class"),
-)
+WORD, NUMBER, ORDINAL, CLOCK, DATE = "word", "number", "ordinal", "clock", "date"
+PAIR, QUOTE, PATH, MARK, CLASS = "pair", "quote", "path", "mark", "class"
 """The kinds of tokens. A class is a word that nobody typed."""
-_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`"}
-
 _PATTERN = re.compile(
     r"""
-      (?P<date>\d{4}-\d{1,2}-\d{1,2})(?![\d/-])T?
+      (?P<quote>"[^"]+"|“[^”]+”|„[^“]+“|«[^»]+»|`[^`]+`)
+    | (?P<date>\d{4}-\d{1,2}-\d{1,2})(?![\d/-])T?
     | (?P<clock>\d{1,2}:\d{2}(?::\d{2})?(?!\d|:\d)|\d{1,2}h\d{2}(?![\dhm]))Z?
     | (?P<ordinal>\d{1,4}(?:st|nd|rd|th))(?![^\W\d])
     | (?P<pair>\d{1,4}[/.]\d{1,4}(?:[/.]\d{2,4})?|\d{1,2}-\d{1,2}(?:-\d{2,4})?)(?![\d/]|[.:-]\d)
@@ -62,48 +60,30 @@ class Token(NamedTuple):
 def tokenise(text: str, language: Language) -> list[Token]:
     """Return the tokens of a phrase."""
     tokens: list[Token] = []
-    at = 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        closing = _QUOTES.get(text[at])
-        end = text.find(closing, at + 1) if closing else -1
-        if end > at + 1:
-            tokens.append(Token(QUOTE, text[at + 1 : end], at, end + 1))
-            at = end + 1
-            continue
-        result = _PATTERN.match(text, at)
-        if result is None:  # a lone combining character and the like
-            at += 1
-            continue
-        glued = bool(tokens) and (tokens[-1].end == at or _DECIMAL.match(text, at - 2) is not None)
-        token = _make_token(result, text, glued=glued, ordinal_dot=language.ordinal_dot)
-        at = token.end
-        if token.kind == PATH and _is_list(token.text, language):
+    for found in _PATTERN.finditer(text):
+        is_glued = bool(tokens) and (tokens[-1].end == found.start() or bool(_DECIMAL.match(text, found.start() - 2)))
+        token = _make_token(found, language, is_glued=is_glued)
+        if token.kind == PATH and language.entries.keys() >= {*token.text.lower().split("/")}:
             tokens += _split_path(token)
-        elif (first := language.compounds.get(token.text)) is not None:
-            tokens += _split_compound(token, first)
-        elif token.text != ".":
+        elif token.kind == WORD and token.text in language.compounds:
+            tokens += _split_compound(token, language.compounds[token.text])
+        elif found[0] != ".":
             tokens.append(token)
     return _join_tokens(tokens, language)
 
 
-def _is_list(path: str, language: Language) -> bool:
-    """Return whether words between slashes are words of the lexicon, as in ``mon/wed/fri``, and not a zone."""
-    return all(part in language.entries for part in path.lower().split("/"))
-
-
 def _split_path(path: Token) -> list[Token]:
-    tokens: list[Token] = []
-    at = path.start
-    for part in path.text.split("/"):
-        if tokens:
-            tokens.append(Token(MARK, "/", at, at + 1, (), True))
-            at += 1
-        tokens.append(Token(WORD, part.lower(), at, at + len(part), (), bool(tokens)))
-        at += len(part)
-    return tokens
+    """Return the words and the slashes of a list such as ``mon/wed/fri``, which is no zone."""
+    return [
+        Token(
+            MARK if part[0] == "/" else WORD,
+            part[0].lower(),
+            path.start + part.start(),
+            path.start + part.end(),
+            glued=part.start() > 0,
+        )
+        for part in re.finditer(r"/|[^/]+", path.text)
+    ]
 
 
 def _split_compound(token: Token, first: int) -> list[Token]:
@@ -116,47 +96,45 @@ def _split_compound(token: Token, first: int) -> list[Token]:
     ]
 
 
-def _make_token(result: re.Match[str], text: str, *, glued: bool, ordinal_dot: bool) -> Token:
-    kind = str(result.lastgroup)
-    typed = result.group(kind)
-    plain = typed.lower().replace("’", "'")  # noqa: RUF001 -- see above
-    start, end = result.start(), result.end()
-    if kind == "half":
-        return Token(WORD, plain[0] + "m", start, end, (), glued)
-    if kind == WORD:
-        return Token(WORD, plain.removesuffix("'") if plain != "'" else plain, start, end, (), glued)
-    if kind == PATH:
-        return Token(PATH, typed, start, end, (), glued)
-    if kind == MARK:
-        return Token(MARK, plain, start, end, (), glued)
-    value = tuple(int(number) for number in re.findall(r"\d+", plain) if len(number) < 10)
-    if not value:
-        return Token(WORD, plain, start, end, (), glued)
-    if kind == NUMBER and ordinal_dot and re.match(r"\.(?=\s*[^\s\d])", text[end:]):
-        return Token(ORDINAL, plain, start, end + 1, value, glued)
-    return Token(kind, plain, start, end, value, glued)
+def _make_token(found: re.Match[str], language: Language, *, is_glued: bool) -> Token:
+    kind, end = str(found.lastgroup), found.end()
+    typed = found[kind]
+    text = typed.lower().replace("’", "'")  # noqa: RUF001 -- see above
+    value: tuple[int, ...] = ()
+    if kind == QUOTE:
+        text, is_glued = typed[1:-1], False
+    elif kind == PATH:
+        text = typed
+    elif kind == "half":
+        kind, text = WORD, text[0] + "m"
+    elif kind == WORD:
+        text = text.removesuffix("'")
+    elif kind != MARK:
+        value = tuple(int(number) for number in re.findall(r"\d+", text) if len(number) < 10)
+        if not value:
+            kind = WORD
+        elif kind == NUMBER and language.ordinal_dot and re.match(r"\.(?=\s*[^\s\d])", found.string[end:]):
+            kind, end = ORDINAL, end + 1
+    return Token(kind, text, found.start(), end, value, is_glued)
 
 
 def _join_tokens(tokens: list[Token], language: Language) -> list[Token]:
     """Join letters and digits that belong together: ``A4`` is one token, ``Feb13`` and ``1h30m`` are several."""
     joined: list[Token] = []
     for token in tokens:
-        before = joined[-1] if joined else None
-        is_unit = before is not None and before.glued and len(joined) > 1 and joined[-2].kind == NUMBER
-        letters_then_digits = (
-            before is not None and token.glued and before.kind == WORD and token.kind in {NUMBER, CLOCK, ORDINAL, PAIR}
-        )
-        is_ordinal = token.glued and token.text in language.ordinal_endings
-        if is_ordinal and before is not None and before.kind == NUMBER:
-            joined[-1] = before._replace(kind=ORDINAL, text=before.text + token.text, end=token.end)
-        elif letters_then_digits and before is not None and not is_unit and not language.splits(before.text):
-            joined[-1] = Token(WORD, before.text + token.text, before.start, token.end, (), before.glued)
-        else:
+        kind = None
+        if joined and token.glued:
+            before = joined[-1]
+            if before.kind == NUMBER and token.text in language.ordinal_endings:
+                kind = ORDINAL
+            elif before.kind == WORD and token.value and token.kind != DATE:
+                is_split = language.splits(before.text) or (before.glued and joined[-2].kind == NUMBER)
+                kind = None if is_split else WORD
+        if kind is None:
             joined.append(token)
+        else:
+            joined[-1] = before._replace(kind=kind, text=before.text + token.text, end=token.end)
     return joined
-
-
-T = TypeVar("T")
 
 
 class Cursor:
@@ -165,13 +143,13 @@ class Cursor:
     __slots__ = ("at", "bare", "kinds", "language", "matches", "memo", "tokens")
 
     def __init__(self, tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> None:
-        self.tokens: Sequence[Token] = tokens
-        self.matches: Sequence[Matches] = (*matches, {})  # nothing is at the end
-        self.language: Language = language
-        self.at: int = 0
-        self.bare: bool = False  # a plain number is an hour, as in "make it 10"
+        self.tokens = tokens
+        self.matches = (*matches, Matches())  # nothing is at the end
+        self.language = language
+        self.at = 0
+        self.bare = False  # a plain number is an hour, as in "make it 10"
         self.memo: list[dict[Any, Any]] = [{} for _ in self.matches]  # what rules returned, by place and rule
-        self.kinds: list[frozenset[str]] = list(map(frozenset, self.matches))  # the classes of `matches`
+        self.kinds = list(map(frozenset, self.matches))  # the classes of `matches`
 
     @property
     def ended(self) -> bool:
@@ -181,15 +159,11 @@ class Cursor:
     @property
     def token(self) -> Token | None:
         """Return the current token. None at the end."""
-        return self.tokens[self.at] if self.at < len(self.tokens) else None
+        return None if self.ended else self.tokens[self.at]
 
-    def sees(self, *kinds: str, ahead: int = 0) -> bool:
-        """Return whether a word of one of the classes begins at the current token, or ``ahead`` tokens later."""
-        at = self.at + ahead
-        if at >= len(self.matches):
-            return False
-        here = self.matches[at]
-        return any(kind in here for kind in kinds)
+    def sees(self, *kinds: str) -> bool:
+        """Return whether a word of one of the classes begins at the current token."""
+        return not self.kinds[self.at].isdisjoint(kinds)
 
     def take(self, *kinds: str) -> Match | None:
         """Consume the longest match of the first class that begins here. Return None if there is no match."""
@@ -208,14 +182,6 @@ class Cursor:
             pass
         return self.at > start
 
-    def attempt(self, rule: Callable[[Cursor], T | None]) -> T | None:
-        """Apply a rule. Go back to the start if it fails."""
-        start = self.at
-        result = rule(self)
-        if result is None:
-            self.at = start
-        return result
-
     def span(self, start: int) -> Span:
         """Return the span in the phrase of the tokens from ``start`` to the cursor."""
         if start >= len(self.tokens):
@@ -224,22 +190,10 @@ class Cursor:
 
 
 PLAIN = frozenset(
-    {
-        "counted-weekday",
-        "consecutive",
-        "hedge",
-        "greeting",
-        "yearly-event",
-        "generic",
-        "change-verb",
-        "cancel-verb",
-        "stop-reminding",
-        "task-noun",
-        "own",
-        "onto",
-        "wish",
-    }
-    | {"question-word", "occasion", "idiom"}
+    """
+    counted-weekday consecutive hedge greeting yearly-event generic change-verb cancel-verb stop-reminding task-noun
+    own onto wish question-word occasion idiom
+    """.split()  # noqa: SIM905 -- easier to read
 )
 """Classes of words for the subject of a title, in which they are as good as words outside the lexicon."""
 # Classes whose words may also be part of a title. Words of all other classes belong to a schedule.
@@ -257,6 +211,7 @@ HARMLESS = PLAIN | frozenset(
 _MARKS = {",": "comma", ";": "comma", "-": "dash", "–": "dash", "—": "dash", ":": "colon", "&": "and", "@": "at"}  # noqa: RUF001
 _MARKS |= {"(": "open", ")": "close", "+": "and", "…": "comma", "!": "stop", "?": "stop", "'": "stop", "/": "slash"}
 _TOKENS = {CLOCK: "clock", DATE: "date", PAIR: "pair", QUOTE: "quote", PATH: "path"}
+_TOKENS |= {NUMBER: "number", ORDINAL: "ordinal"}
 
 
 class Match(NamedTuple):
@@ -279,7 +234,7 @@ class Language:
     """The words of one language.
 
     Attributes:
-        words: For each class, the texts of each value, separated by ``|``.
+        words: For each class its texts, separated by ``|``, or those of each value. Without values, it is 1.
         month_first: True if the month comes first in ``3/4``. None if usage differs.
         ordinal_dot: True if ``24.`` is an ordinal.
         ordinal_endings: The endings that make a number an ordinal, besides those of English: ``15e``.
@@ -288,7 +243,6 @@ class Language:
         part_adverbs: True if "parts" are adverbs, which say how often only if no day is named: "abends".
         verbs_last: True if a verb may end a sentence: "Oma jeden Montag anrufen".
         compounds: Words of two, and the length of the first: ``freitagabend``.
-        glued_numbers: Numbers written as one word that the other entries do not compose.
         requests: The words of what people ask of their tasks, by class, as in `words`. Readers of schedules see none.
         innocent: Words that are not about time in this language, though they are in another.
         past: What titles in the past tense match: "paid the rent", "Miete bezahlt".
@@ -297,8 +251,8 @@ class Language:
 
     code: str
     name: str
-    words: Mapping[str, Mapping[int, str]]
-    requests: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    words: Mapping[str, str | Mapping[int, str]]
+    requests: Mapping[str, str | Mapping[int, str]] = field(default_factory=dict)
     month_first: bool | None = None
     ordinal_dot: bool = False
     ordinal_endings: tuple[str, ...] = ()
@@ -307,7 +261,6 @@ class Language:
     part_adverbs: bool = False
     verbs_last: bool = False
     compounds: Mapping[str, int] = field(default_factory=dict)
-    glued_numbers: Mapping[str, int] = field(default_factory=dict)
     innocent: frozenset[str] = frozenset()
     past: str = "$^"
     day_endings: tuple[str, ...] = ()
@@ -316,16 +269,13 @@ class Language:
     def entries(self) -> dict[str, list[tuple[tuple[str, ...], str, int]]]:
         """Return all entries by their first word, longest first."""
         result: dict[str, list[tuple[tuple[str, ...], str, int]]] = {}
-        for kind, values in self.words.items():
-            for value, texts in values.items():
+        for kind in self.words:
+            for value, texts in self.list_words(kind).items():
                 for text in texts.split("|"):
                     plain = text.replace("-", " ").replace(",", " ,")
                     for spelling in _spell(plain):
                         words = tuple(spelling.split())
                         result.setdefault(words[0], []).append((words, kind, value))
-        for word, number in self.glued_numbers.items():
-            for spelling in _spell(word):
-                result.setdefault(spelling, []).append(((spelling,), "number", number))
         for entries in result.values():
             entries.sort(key=lambda entry: -len(entry[0]))
         return result
@@ -334,6 +284,11 @@ class Language:
     def with_requests(self) -> Language:
         """Return the language with the words of requests among the others."""
         return replace(self, words={**self.words, **self.requests})
+
+    def list_words(self, kind: str) -> Mapping[int, str]:
+        """Return the words of a class by their values."""
+        words = self.words.get(kind, {})
+        return {1: words} if isinstance(words, str) else words
 
     def splits(self, word: str) -> bool:
         """Return whether digits may follow a word without a space: a month's name."""
@@ -355,17 +310,12 @@ def classify(tokens: Sequence[Token], language: Language) -> list[Matches]:
 
 def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matches:
     token = tokens[place]
-    if token.kind in _TOKENS:
-        return {_TOKENS[token.kind]: Match(place + 1, 0)}
-    if token.kind == CLASS:
-        return {token.text: Match(place + 1, token.value[0])}
-    if token.kind == ORDINAL and token.text not in language.entries:
-        return {"ordinal": Match(place + 1, token.value[0])}
-    if token.kind == MARK:
-        kind = _MARKS.get(token.text)
-        return {kind: Match(place + 1, 0)} if kind else {}
-    kind = {ORDINAL: "ordinal", NUMBER: "number"}.get(token.kind)
-    result: Matches = {kind: Match(place + 1, token.value[0])} if kind else {}
+    kind = (
+        token.text if token.kind == CLASS else _MARKS.get(token.text) if token.kind == MARK else _TOKENS.get(token.kind)
+    )
+    result: Matches = {kind: Match(place + 1, token.value[0] if token.value else 0)} if kind else {}
+    if token.kind not in {WORD, NUMBER, ORDINAL}:
+        return result
     if token.text.endswith("'s") and token.text not in language.entries and token.text[:-2] in language.entries:
         return {"possessive": Match(place + 1, 0)}  # "Monday's meeting"
     following = tokens[place + 1].text if place + 1 < len(tokens) else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from itertools import permutations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.schedule import Schedule
@@ -14,7 +13,7 @@ from cloudsched.language.dates import (
     ask_day,
     find_first_day,
     find_next_weekday,
-    find_within,
+    find_range,
     make_local_time,
     resolve_relative_day,
 )
@@ -31,9 +30,9 @@ from cloudsched.language.nodes import (
     REGULARLY,
     REPEATS,
     Clause,
-    Clock,
     Date,
     Days,
+    Except,
     Length,
     Period,
     Pick,
@@ -41,7 +40,6 @@ from cloudsched.language.nodes import (
     Relative,
     Repeat,
     Unit,
-    Within,
 )
 from cloudsched.language.phrase_context import NOON, Context, is_bare
 from cloudsched.language.recurrences import ask_window, build_recurring, find_times
@@ -59,8 +57,7 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     for group in plan.groups:
         _repeat_counted(group, context)
     _settle_bounds(plan, plan.groups[0])
-    _fill_others(plan)
-    _replace_special_days(plan, context)
+    _leave_out_special_days(plan, context)
     if "forever" in plan.marks and plan.ends:
         raise Refused("contradiction", plan.ends[0].span)
     settle_context(plan, context)
@@ -69,7 +66,6 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
         _choose_days(group, kinds, context)
     if _is_recurring(plan, context):
         for group in plan.groups:
-            move_weekdays(group, find_shift(group, context), context)
             for node in group.relatives:
                 raise Refused("contradiction", node.span)
         if "once" in plan.marks:
@@ -103,7 +99,7 @@ def _repeat_counted(group: Group, context: Context) -> None:
             raise Refused("inexpressible", node.span, "name the date")
         if not isinstance(base, Days) or base.dates:
             continue
-        if repeat or base.marked or _is_repeated(replace(base, span=node.span), context, bounded=False, is_range=True):
+        if repeat or base.marked or _is_repeated(replace(base, span=node.span), context, is_range=True):
             period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
             days, group.only_if = count_days(node, base, period)
             group.days.append(replace(days, period=base.period))
@@ -123,48 +119,42 @@ def _choose_days(group: Group, kinds: Collection[str], context: Context) -> None
         if days.is_weekly and not days.marked:
             options.append(Option("each of them once", parts))
         options.append(Option("all of them", [days]))
-        picked = context.choices.pick("which-of-month", days.span, options)
+        picked = context.pick("which-of-month", days.span, options)
         chosen += picked
     group.days = chosen
     for node in [node for node in group.relatives if node.kind == "weekend"]:
         both = [replace(node, kind="weekday", weekday=day) for day in WEEKEND]
         halves = (Option("Saturday", both[:1]), Option("Sunday", both[1:]), Option("both", both))
         group.relatives.remove(node)
-        meant = context.choices.pick("which-of-month", node.span, halves)
+        meant = context.pick("which-of-month", node.span, halves)
         group.relatives += meant
 
 
-def _fill_others(plan: Plan) -> None:
-    """Replace "all other days" by the days of the week that no other part of the phrase names."""
-    for group in plan.groups:
-        if any(days.others for days in group.days):
-            named = [_find_weekdays(other) for other in plan.groups if other is not group]
-            left = frozenset(range(DAY)).difference(*named)
-            if not (named and all(named) and left):
-                hint = "name the days, for example: every Monday and Tuesday"
-                raise Refused("inexpressible", group.days[0].span, hint)
-            group.days = [Days(tuple(Pick(0, day) for day in sorted(left)), marked=True)]
+def _leave_out_special_days(plan: Plan, context: Context) -> None:
+    """Leave days with a time of their own out of a rule for more days: "every day at 9, on Sundays at 10".
 
-
-def _replace_special_days(plan: Plan, context: Context) -> None:
-    """Take days with a time of their own out of a rule for more days: "every day at 9, on Sundays at 10".
-
-    After "and", both times may be meant.
+    "All other days" are those that no other part of the phrase names. After "and", both times may be meant.
     """
-    for general, special in permutations(plan.groups, 2):
-        usual, named = _find_weekdays(general), _find_weekdays(special)
-        if not named or not named < usual or special.joined == "also":
-            continue
-        left = tuple(Pick(0, day) for day in sorted(usual - named))
-        span = special.days[0].span
-        if "and" in (special.joined, general.joined):
-            both = Option[tuple[Pick, ...]]("both times on those days", ())
-            instead = Option("those days only at their own time", left)
-            left = context.choices.pick("special-days", span, (instead, both))
-        else:
-            context.choices.assume("Days with a time of their own run only at that time.")
-        if left:
-            general.days, general.repeat = [Days(left, marked=True)], None
+    for general in plan.groups:
+        special = [group for group in plan.groups if group is not general]
+        usual, is_rest = _find_weekdays(general), any(days.others for days in general.days)
+        named = [*map(_find_weekdays, special)]
+        if is_rest:
+            if not (named and all(named) and usual.difference(*named)):
+                hint = "name the days, for example: every Monday and Tuesday"
+                raise Refused("inexpressible", general.days[0].span, hint)
+            general.days, general.repeat = [], Repeat(1, Unit.DAY)
+        for group, own in zip(special, named, strict=True):
+            if not own or not own < usual or group.joined == "also":
+                continue
+            only = [Except(tuple(group.days))]
+            if "and" in (group.joined, general.joined) and not is_rest:
+                both = Option[list[Except]]("both times on those days", [])
+                instead = Option("those days only at their own time", only)
+                only = context.pick("special-days", group.days[0].span, (instead, both))
+            elif not is_rest:
+                context.assume("Days with a time of their own run only at that time.")
+            general.exceptions += only
 
 
 def _find_weekdays(group: Group) -> frozenset[int]:
@@ -222,17 +212,14 @@ def settle_context(plan: Plan, context: Context) -> None:
         if plan.place.is_loose and context.is_titled:  # "meet Bob in London" may be where, and no zone
             names, code = tuple(dict.fromkeys((context.timezone, *names))), "place"
         options = [Option(name, name) for name in names]
-        context.timezone = names[0] if len(names) == 1 else context.choices.pick(code, plan.place.span, options)
+        context.timezone = names[0] if len(names) == 1 else context.pick(code, plan.place.span, options)
 
 
 def _is_recurring(plan: Plan, context: Context) -> bool:
     if plan.recurs:
         return True
-    bounded = bool(plan.ends or plan.exceptions or plan.calendars or plan.start)
     decided = [
-        _is_repeated(days, context, bounded=bounded, is_range=group.only_if is not None)
-        for group in plan.groups
-        for days in group.days
+        _is_repeated(days, context, is_range=group.only_if is not None) for group in plan.groups for days in group.days
     ]
     if not any(decided):
         return False
@@ -240,11 +227,11 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     if any(group.relatives for group in plan.groups) or not (all(decided) or is_weekly):
         raise Refused("contradiction", plan.days[0].span)
     if not all(decided):
-        context.choices.assume("It is in every week.")
+        context.assume("It is in every week.")
     return True
 
 
-def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool) -> bool:
+def _is_repeated(days: Days, context: Context, *, is_range: bool) -> bool:
     """Return whether days without "every" or a plural still mean a repetition. Ask if it is unclear."""
     period = days.period
     may_be_yearly = context.is_yearly or len(days.dates) >= _MANY_DATES
@@ -257,14 +244,12 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
             return several or len(period.months) > 1 or days.plural
         if several or is_business or (period and not period.definite):
             unit = period.unit if period is not None else Unit.MONTH if days.is_counted else Unit.WEEK
-            context.choices.assume(f"It is in every {unit.name.lower()}.")
+            context.assume(f"It is in every {unit.name.lower()}.")
             return True
         if not days.is_counted or (not period and days.picks[0].what == DAY):
             return False
-        if bounded:
-            return True
     options = (Option("every time", True), Option("only the next time", False))
-    return context.choices.pick("once-or-repeat", days.span, options)
+    return context.pick("once-or-repeat", days.span, options)
 
 
 _MANY_DATES = 3
@@ -276,29 +261,25 @@ def build_once(plan: Plan, context: Context) -> Schedule:
     for bound in (*plan.ends, *plan.exceptions, plan.start):
         if bound is not None:
             raise Refused("no-recurrence", bound.span)
-    nodes = [node for group in plan.groups for node in group.relatives]
-    first = plan.groups[0]
-    is_alone = len(nodes) == len(plan.groups) == 1 and not (first.days or first.has_times)
-    length = nodes[0].length if is_alone and not nodes[0].base else None
-    is_zero = length and not any(count for _, count in length.amounts)  # "in 0 minutes"
-    if is_zero or (is_alone and nodes[0].kind == "now"):
-        return Schedule.after(timedelta(0), timezone=context.timezone)
     found: set[datetime] = set()
     for group in plan.groups:
         if plan.within:
             _place_within(group, plan.within, context)
         if group.window:
             group.clocks, group.window = ask_window(group.window, context), None
-        if group.grid or group.months or plan.year:
+        if group.grid or group.months:
             raise Refused("too-vague")
         found.update(_find_instants(group, context))
     result = sorted(found)
+    if result == [context.now]:  # "in 0 minutes"
+        return Schedule.after(timedelta(0), timezone=context.timezone)
     if plan.added:  # if a date before the others is over, it is left out
         result = [at for at in result if at > context.now]
     elif result[0] <= context.now:
         raise Refused("past")
     elif len(result) == 1:
-        return build_at(result[0], context, is_local=not any(map(_is_delay, nodes)))
+        is_local = not any(_is_delay(node) for group in plan.groups for node in group.relatives)
+        return build_at(result[0], context, is_local=is_local)
     local = [context.to_local(at).isoformat() for at in result] + list_added(plan.added, context)
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
 
@@ -308,14 +289,16 @@ def _is_delay(node: Relative) -> bool:
     return node.length is not None and (node.from_moment or node.length.finest < Unit.DAY)
 
 
-def _place_within(group: Group, within: Within, context: Context) -> None:
+def _place_within(group: Group, within: Period, context: Context) -> None:
     """Put the day of a group into a period: "next month on the 3rd"."""
+    if within.unit == Unit.YEAR:
+        raise Refused("too-vague", within.span)
     if not group.has_days:
-        first, then = find_within(within, context)
+        first, then = find_range(within, context, context.today)
         if within.ahead and within.unit != Unit.QUARTER:  # the first day of "next week", or the one after a week
             then = add_length(context.today, Length(((within.unit, within.ahead),), within.span))
         options = [Option(say_day(day), day) for day in ((first, then) if within.ahead else (then,))]
-        chosen = context.choices.pick("which-of-month", within.span, options)
+        chosen = context.pick("which-of-month", within.span, options)
         group.relatives.append(Relative("day", (chosen - context.today).days, span=within.span))
         return
     are_free = all(days.is_counted and not (days.dates or days.period) for days in group.days)
@@ -332,18 +315,20 @@ def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedu
 
 
 def _find_instants(group: Group, context: Context) -> list[datetime]:
-    if len(group.relatives) == 1 and not (group.days or group.has_times) and _is_delay(group.relatives[0]):
-        return [_find_moment(group.relatives[0], context)]
+    if len(group.relatives) == 1 and not (group.days or group.has_times):
+        [node] = group.relatives
+        if node.kind == "now" or _is_delay(node):
+            return [_find_moment(node, context)]
     for node in group.relatives:
         if node.length and node.length.finest < Unit.DAY:
             raise Refused("contradiction", node.span)
         if node.kind == "now":
             raise Refused("too-vague", node.span)
     shift = find_shift(group, context)
-    if group.days and not any(days.dates for days in group.days):
+    if all(days.is_weekly for days in group.days):
         move_weekdays(group, shift, context)
-        shift = 0
-    days = _find_days(group, context)
+        shift = 0 if group.days else shift
+    days = _find_days(group, context, shift)
     if not days:
         return _find_next_times(group, context)
     part = group.part
@@ -352,21 +337,24 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
     if shift and part is not None and part.is_adverb and days[0] > context.today and part.span > group.clocks[-1].span:
         # "morgen um 3 Uhr nachts" may be early tomorrow, or late in tomorrow's night
         options = [Option(say_day(days[0] + timedelta(days=more)), more) for more in (0, shift)]
-        shift = context.choices.pick("this-or-next", part.span, options)
+        shift = context.pick("this-or-next", part.span, options)
     if shift:
         days = [day + timedelta(days=shift) for day in days]
-        context.choices.assume(say("That is on {days}, in the night.", days=say_all([say_day(day) for day in days])))
+        context.assume(say("That is on {days}, in the night.", days=say_all([say_day(day) for day in days])))
     return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
 
 
 def _find_moment(node: Relative, context: Context) -> datetime:
     """Return the instant of "in 20 minutes"."""
-    if node.base or not node.length:
+    amounts = node.length.amounts if node.length else ()
+    if node.base:
         raise Refused("not-understood", node.span)
+    if not any(count for _, count in amounts):
+        return context.now
     if context.follows:
         raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
     now = context.now.replace(microsecond=0)
-    for amount in sorted(node.length.amounts, reverse=True):
+    for amount in sorted(amounts, reverse=True):
         step = Length((amount,), node.span)
         if amount[0] < Unit.DAY:
             now = add_length(now, step)
@@ -375,78 +363,61 @@ def _find_moment(node: Relative, context: Context) -> datetime:
     return now
 
 
-def _find_days(group: Group, context: Context) -> list[date]:
+def _find_days(group: Group, context: Context, shift: int) -> list[date]:
     """Return the days that a group names. None are returned if it names only a time."""
     today = context.today
     if group.relatives and group.days:
         raise Refused("contradiction", group.days[0].span)
     result = [resolve_relative_day(node, context, today) for node in group.relatives]
     for days in group.days:
-        result += _resolve_days(days, group, context)
+        result += _resolve_days(days, group, context, shift)
     if len({bool(days.dates) for days in group.days}) > 1:
         raise Refused("contradiction", group.days[-1].span)
-    part = group.part
-    if result or part is None or not (part.today or not group.clocks):
-        return sorted(set(result))
-    has_passed = not part.today and context.local >= make_local_time(today, *context.assume_part_of_day(part.part))
-    return [today + timedelta(days=has_passed)]
+    if not result and group.part is not None and group.part.today:
+        return [today]
+    return sorted(set(result))
 
 
-def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
+def _resolve_days(days: Days, group: Group, context: Context, shift: int) -> list[date]:
     today = context.today
     if days.weeks or (len(days.picks) > 1 and not days.dates):
         raise Refused("no-recurrence", days.span, "add 'every' if it repeats, or list the dates")
     if not (days.dates or days.picks[0].nth or days.period):
         coming = find_next_weekday(days.picks[0].what, today)
-        may_be_today = coming.weekday() == today.weekday() and not _has_passed(group, context) and group.has_times
+        is_weekday = coming.weekday() == today.weekday()
+        may_be_today = is_weekday and not _has_passed(group, context, shift) and group.has_times
         return [ask_day((today, coming), days.span, context) if may_be_today else coming]
     result: list[date] = []
     for base in (today, today + ONE_DAY):
         result = [find_first_day(point, context, base) for point in days.dates or (days,)]
-        if today not in result or not _has_passed(group, context):
+        if today not in result or group.midnight or not _has_passed(group, context, shift):
             break
     return result
 
 
-def _has_passed(group: Group, context: Context) -> bool:
+def _has_passed(group: Group, context: Context, shift: int) -> bool:
     """Return whether the times of a group are over today."""
-    return all(context.to_instant(local) <= context.now for local in _build_times(context.today, group, context))
+    day = context.today + timedelta(days=shift)
+    return all(context.to_instant(local) <= context.now for local in _build_times(day, group, context))
 
 
 def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
-    if group.midnight:
-        return _resolve_midnight(day, group.midnight, group, context)
     if not group.has_times and day == context.today and make_local_time(day, *context.default) <= context.local:
         span = group.relatives[0].span if group.relatives else NOWHERE
         raise Refused("too-vague", span, "the default time has passed today; give a time")
     return [make_local_time(day, *time) for time in find_times(group, context)]
 
 
-def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -> list[datetime]:
-    begins = make_local_time(day, 0, 0)
-    ends = begins + ONE_DAY
-    if len(group.clocks) > 1:
-        raise Refused("too-vague", clock.span, "write 00:00 and say on which day")
-    if day == context.today:
-        return [ends]
-    is_eve = any((date.month, date.day) == (12, 31) for days in group.days for date in days.dates)
-    if not is_eve and any(days.dates or any(pick.what == DAY for pick in days.picks) for days in group.days):
-        context.choices.assume("Midnight is the start of the day.")
-        return [begins]
-    options = [Option(say("{day} at 00:00", day=say_day(each)), each) for each in (begins, ends)]
-    chosen = context.choices.pick("midnight", clock.span, options)
-    return [chosen]
-
-
 def _find_next_times(group: Group, context: Context) -> list[datetime]:
     """Return the next instant for each time of day that has no day."""
-    if not group.clocks:
-        raise Refused("no-time")
     part = group.part.part if group.part is not None else None
-    only, *others = group.clocks
-    now = context.local
-    is_open = is_bare(only) and only.hour < NOON and not (others or part is not None or context.clock24)
-    if is_open and (only.hour, only.minute) <= (now.hour, now.minute):
+    only, now = group.clocks[0] if group.clocks else None, context.local
+    is_open = len(group.clocks) == 1 and part is None and not context.clock24
+    if only is None:
+        if part is None:
+            raise Refused("no-time")
+        times = [context.assume_part_of_day(part)]
+    elif is_open and is_bare(only) and only.hour < NOON and (only.hour, only.minute) <= (now.hour, now.minute):
         times = [context.ask_half(only)]  # "call Tom at 9", said after 9: this evening, or tomorrow
     else:
         times = context.resolve_times(group.clocks, part)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, dataclass_transform
+
+T = TypeVar("T")
 
 Span = tuple[int, int]
 """A part of the phrase: start and end offset in characters, end excluded."""
@@ -27,7 +29,13 @@ class Unit(IntEnum):
     HALF_YEAR = 9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
+def node(kind: type[T]) -> type[T]:
+    """Make a class of nodes: what was said is a value that nothing changes."""
+    return dataclass(frozen=True, slots=True)(kind)
+
+
+@node
 class Clock:
     """A time of day as written.
 
@@ -55,7 +63,7 @@ class Clock:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Length:
     """A length of time: an amount for each unit. Fractions are in the next smaller unit."""
 
@@ -73,18 +81,18 @@ class Length:
         return sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in self.amounts)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Repeat:
     """A frequency: every ``interval`` units, ``rate`` times in each (2 for twice a week, and 1 if not given).
 
     Attributes:
-        loose: The reason why the interval is ambiguous: ``bi`` for words such as "biweekly", ``nth`` for an ordinal.
+        loose: It may also be every ``rate`` units, as "biweekly" may.
     """
 
     interval: int
     unit: Unit
     rate: int = 1
-    loose: str = ""
+    loose: bool = False
     adverb: bool = False
     span: Span = NOWHERE
 
@@ -109,12 +117,12 @@ class Pick(NamedTuple):
     what: int
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Period:
-    """The period in which days are counted.
+    """The period in which days are counted, or within which all happens: "in 2027", "next week".
 
     Attributes:
-        unit: Month, quarter or year.
+        unit: Month, quarter or year. A single one may be a week.
         quarter_months: The months within a quarter, 1 to 3.
         ahead: 0 is the current one, 1 the next. None for every period.
         each: The phrase says "every".
@@ -129,9 +137,10 @@ class Period:
     ahead: int | None = None
     each: bool = False
     definite: bool = False
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Date:
     """A date as written. Missing parts follow from the current date.
 
@@ -151,7 +160,7 @@ class Date:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Relative:
     """A day or an instant relative to another.
 
@@ -160,8 +169,8 @@ class Relative:
             None for the coming one), ``weekend`` (likewise, one day of it or both), ``week`` (a weekday of
             the week ``ahead`` weeks from now), ``length`` (from ``base``, or now), ``weekdays`` (``count``
             such weekdays from ``base``), ``weeks-on`` (a weekday ``count`` weeks on), ``business`` (``count``
-            business days from today), ``edge`` (the start or end of a period), ``unit`` (the start of a
-            period), ``closest`` (the weekday closest to ``base``), ``now``.
+            business days from today), ``edge`` (``base``, the start or end of a period), ``closest`` (the weekday
+            closest to ``base``), ``now``.
     """
 
     kind: str
@@ -169,14 +178,13 @@ class Relative:
     weekday: int | None = None
     ahead: int | None = None
     length: Length | None = None
-    base: Relative | Date | Days | None = None
-    unit: Unit | None = None
+    base: Point | None = None
     back: bool = False
     from_moment: bool = False
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Days:
     """Days by name, number or date, in a period.
 
@@ -224,7 +232,7 @@ class Days:
         return not (self.dates or self.weeks or self.period or self.positions or self.is_counted)
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Times:
     """One or more times of day."""
 
@@ -232,7 +240,7 @@ class Times:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Part:
     """A part of the day.
 
@@ -250,7 +258,7 @@ class Part:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Window:
     """A window from one time of day to another. ``open_first`` and ``open_last`` exclude its ends.
 
@@ -266,7 +274,7 @@ class Window:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Grid:
     """Minutes, hours and seconds by number: "at minute 0 and 30 in hour 9 to 17"."""
 
@@ -276,7 +284,7 @@ class Grid:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Months:
     """A limit to months."""
 
@@ -285,7 +293,7 @@ class Months:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class WeekStart:
     """The day on which weeks begin, which decides the weeks of "every 2 weeks". 0 is Monday."""
 
@@ -293,7 +301,7 @@ class WeekStart:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class OnlyIf:
     """A limit of days of the month to some weekdays: "on the 13th if it is a Friday"."""
 
@@ -301,7 +309,7 @@ class OnlyIf:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Added:
     """Single dates besides the others, each with its time."""
 
@@ -309,25 +317,7 @@ class Added:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Year:
-    """A limit to one year: its number, or the number of years from now."""
-
-    year: int | None = None
-    ahead: int | None = None
-    span: Span = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """The period within which all happens. 0 periods ahead is this one, 1 the next."""
-
-    unit: Unit
-    ahead: int
-    span: Span = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
+@node
 class Stretch:
     """All days from one to another."""
 
@@ -336,10 +326,10 @@ class Stretch:
     span: Span = NOWHERE
 
 
-Point = Date | Relative | Days | Months | Year
+Point = Date | Relative | Days | Months | Period
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Start:
     """The start of the schedule."""
 
@@ -348,7 +338,7 @@ class Start:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class End:
     """The end of the schedule: a point, a count or a length of time.
 
@@ -367,15 +357,15 @@ class End:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Except:
     """Exceptions, besides those of calendars."""
 
-    points: tuple[Point | Stretch | Within, ...]
+    points: tuple[Point | Stretch, ...]
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class NamedCalendars:
     """Calendars by their ids, the default one by "", and the effect of their days: ``SKIP``, ``BEFORE`` or ``AFTER``.
 
@@ -389,7 +379,7 @@ class NamedCalendars:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Place:
     """A time zone. It has several names if the word is ambiguous.
 
@@ -398,11 +388,11 @@ class Place:
     """
 
     names: tuple[str, ...]
-    span: Span = NOWHERE
     is_loose: bool = False
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Mark:
     """A word that applies to the whole phrase.
 
@@ -427,8 +417,7 @@ Clause = (
     | WeekStart
     | OnlyIf
     | Added
-    | Year
-    | Within
+    | Period
     | Start
     | End
     | Except
@@ -438,7 +427,7 @@ Clause = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Phrase:
     """One way to read a whole phrase.
 
@@ -446,7 +435,6 @@ class Phrase:
         title: The span of its title.
         price: How unlikely the way is, from 0.
         words: The number of words of the title that are not about time.
-        is_rival: It leaves to the title what a cheaper way reads as a time, and may well be meant.
         is_asked: Words such as "remind me to" introduce the title, so that it is the subject, whatever its words.
         rest: The span of what belongs to the title behind the clauses: "dinner at 8 with Bob".
     """
@@ -456,5 +444,4 @@ class Phrase:
     price: float = 0.0
     words: int = 0
     is_asked: bool = False
-    is_rival: bool = False
     rest: Span | None = None

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.messages import say
-from cloudsched.language.result import Choices, Option, Refused
+from cloudsched.language.result import Option, Refused, T, Unclear
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date, datetime
 
-    from cloudsched.language.nodes import Clock, Window
+    from cloudsched.language.nodes import Clock, Span, Window
 
 PARTS = ("morning", "afternoon", "evening", "night", "midday")
 _PART_HOURS = (9, 15, 18, 21, 12)
@@ -26,7 +26,6 @@ HOURS_OF_PART = (
     range(10, 17),
 )
 """The hours that a part of the day may have, by its number."""
-_EVENING = 2
 
 
 class TimeOfDay(NamedTuple):
@@ -56,12 +55,14 @@ class Context:
         stretched: Dates to leave out that were not named one by one. Those without a run need no exception.
         is_yearly: The subject of the phrase happens every year, such as a birthday.
         keeps_time: A schedule keeps its own time of day if the phrase gives none.
+        taken: The index of the chosen option, by code and span.
+        notes: The assumptions made, one sentence each.
+        is_timed: The phrase names a time of day, or a frequency within one day.
     """
 
     now: datetime
     timezone: str
     default: TimeOfDay = field(default_factory=lambda: TimeOfDay(9))
-    choices: Choices = field(default_factory=Choices)
     calendar: str | None = None
     clock24: bool = False
     follows: bool = False
@@ -70,6 +71,21 @@ class Context:
     is_yearly: bool = False
     keeps_time: bool = False
     stretched: set[str] = field(default_factory=set)
+    taken: dict[tuple[str, Span], int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    is_timed: bool = True
+
+    def pick(self, code: str, span: Span, options: Sequence[Option[T]]) -> T:
+        """Return the value of the option that was chosen. Raises Unclear before one is."""
+        chosen = self.taken.get((code, span))
+        if chosen is None:
+            raise Unclear(code, span, options)
+        return options[chosen].value
+
+    def assume(self, sentence: str) -> None:
+        """Record an assumption, unless it is recorded already."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
 
     @property
     def local(self) -> datetime:
@@ -93,14 +109,14 @@ class Context:
     def assume_part_of_day(self, part: int) -> TimeOfDay:
         """Return the default time of a part of the day, and record the assumption."""
         time = TimeOfDay(_PART_HOURS[part])
-        self.choices.assume(say("No time was given, so {part} is {time}.", part=PARTS[part], time=time))
+        self.assume(say("No time was given, so {part} is {time}.", part=PARTS[part], time=time))
         return time
 
     def assume_default_time(self) -> TimeOfDay:
         """Return the default time of day, and record the assumption."""
         if not self.keeps_time:
-            self.choices.assume(say("No time was given, so it is {time}.", time=self.default))
-        self.choices.is_timed = False
+            self.assume(say("No time was given, so it is {time}.", time=self.default))
+        self.is_timed = False
         return self.default
 
     def resolve_times(self, clocks: Sequence[Clock], part: int | None) -> list[TimeOfDay]:
@@ -124,7 +140,7 @@ class Context:
         if said is not None and not clock.named and time.hour not in HOURS_OF_PART[said]:
             raise Refused("contradiction", clock.span)  # "tomorrow morning at 5pm"
         if clock.about:
-            self.choices.assume(say("About {time} is {time}.", time=time))
+            self.assume(say("About {time} is {time}.", time=time))
         return time
 
     def _resolve_exactly(self, clock: Clock, said: int | None) -> TimeOfDay:
@@ -139,8 +155,6 @@ class Context:
             return time
         if said is not None:
             late = time._replace(hour=(hour + NOON) % 24)
-            if hour == NOON and said == _EVENING:
-                raise Refused("too-vague", clock.span, "write midnight and say on which day")
             if hour == NOON and said == 0:  # "12 in the morning"
                 return self._ask("bare-hour", clock, (late, time))
             if late.hour not in HOURS_OF_PART[said]:
@@ -151,9 +165,7 @@ class Context:
             return time
         if hour < 7:
             return self.ask_half(clock)
-        self.choices.assume(
-            say("{time} is noon.", time=time) if hour == NOON else say("{time} is in the morning.", time=time)
-        )
+        self.assume(say("{time} is noon.", time=time) if hour == NOON else say("{time} is in the morning.", time=time))
         return time
 
     def resolve_window(self, window: Window) -> tuple[TimeOfDay, TimeOfDay]:
@@ -161,21 +173,21 @@ class Context:
         first, last = window.first, window.last
         if is_bare(first) and last.half is not None:
             end = self.resolve_time(last)
-            afternoon = TimeOfDay(first.hour % NOON + NOON * last.half, first.minute)
-            start = afternoon if afternoon < end else TimeOfDay(first.hour % NOON, first.minute)
-            self.choices.assume(say("It begins at {start}.", start=start))
+            likely, *_ = times = list_times(first)
+            start = max((time for time in times if time < end), default=likely)
+            self.assume(say("It begins at {start}.", start=start))
             return start, end
         start = self.resolve_time(first)
-        if is_bare(last) and not self.clock24 and last.hour < NOON:
-            end = TimeOfDay(last.hour, last.minute)
-            if end <= start and end.hour + NOON > start.hour:
-                end = TimeOfDay(last.hour + NOON, last.minute)
-                self.choices.assume(say("It ends at {end}.", end=end))
-            return start, end
-        return start, self.resolve_time(last)
+        if not is_bare(last) or self.clock24 or last.hour == NOON:
+            return start, self.resolve_time(last)
+        likely, *_ = times = list_times(last)
+        end = min((time for time in times if time > start), default=likely)
+        if end != likely:
+            self.assume(say("It ends at {end}.", end=end))
+        return start, end
 
     def _ask(self, code: str, clock: Clock, times: tuple[TimeOfDay, ...]) -> TimeOfDay:
-        return self.choices.pick(code, clock.span, [Option(say("at {time}", time=time), time) for time in times])
+        return self.pick(code, clock.span, [Option(say("at {time}", time=time), time) for time in times])
 
     def ask_half(self, clock: Clock) -> TimeOfDay:
         """Ask in which half of the day an hour is."""
@@ -185,7 +197,14 @@ class Context:
             Option(say("{time} in the morning", time=morning), morning),
             Option(say("{time} in the afternoon", time=afternoon), afternoon),
         )
-        return self.choices.pick("bare-hour", clock.span, options)
+        return self.pick("bare-hour", clock.span, options)
+
+
+def list_times(clock: Clock) -> list[TimeOfDay]:
+    """Return the times of day that a clock may mean, the likeliest first."""
+    hour = clock.hour if clock.half is None else clock.hour % NOON + NOON * clock.half
+    hours = (hour, hour + NOON) if clock.half is None and not clock.exact else (hour,)
+    return [TimeOfDay(each % 24, clock.minute, clock.second) for each in hours]
 
 
 def is_bare(clock: Clock) -> bool:

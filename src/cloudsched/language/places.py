@@ -56,11 +56,11 @@ _NAMES: Final = {
 }
 """Names that the time zone database does not have, or has for another zone. Those in capitals need no word such as
 "time" after them."""
-REGIONS: Final = frozenset("eastern central mountain pacific et ct mt pt".split())  # noqa: SIM905 -- easier to read
+REGIONS: Final = "eastern|central|mountain|pacific|et|ct|mt|pt"
 """Words that name a zone behind a time of day, and have other meanings elsewhere."""
-NO_CITIES: Final = REGIONS | {"rio", "uk", "german"}
+NO_CITIES: Final = REGIONS + "|rio|uk|german"
 """Words that name a zone before a word such as "time" alone."""
-WORDS_TOO: Final = frozenset({"wet", "ist"})
+WORDS_TOO: Final = "wet|ist"
 """Abbreviations of zones that are words as well: zones only right behind a time, and before a word such as "time"."""
 _MOST_TOKENS = 5
 """Those of Port-au-Prince."""
@@ -87,7 +87,7 @@ def _load_zones() -> dict[str, tuple[tuple[str, ...], bool]]:
     for zone, names in _NAMES.items():
         for name in names.split("|"):
             key = name.lower()
-            result[key] = (zone,), key in NO_CITIES or not name.isupper()
+            result[key] = (zone,), key in NO_CITIES.split("|") or not name.isupper()
     return result | {name.lower(): (zones, False) for name, zones in SHARED.items()}
 
 

@@ -14,14 +14,13 @@ from cloudsched.language.changes import find_change, find_open_time, find_order
 from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES, find_language, guess_language, name_language
-from cloudsched.language.lexicon import CLASS, Cursor, Language, Token, classify, tokenise
+from cloudsched.language.lexicon import CLASS, Cursor, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.nodes import Phrase, Place, Span
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import (
     Alternative,
-    Choices,
     Option,
     Problem,
     Reading,
@@ -73,7 +72,6 @@ QUESTIONS = {
     "past": "has that happened already, or is it still to be done?",
     "title": "which of these words say when, and which say what?",
     "special-days": "which time counts on those days?",
-    "shared-time": "should both run at the same time?",
 }
 
 
@@ -108,8 +106,7 @@ def read(  # noqa: PLR0913 -- each is named
         InvalidSchedule: The time zone does not exist.
         ValueError: ``now`` is naive, or the language is not supported.
     """
-    return read_after(
-        (),
+    return Reader(
         text,
         now=now,
         timezone=timezone,
@@ -118,32 +115,7 @@ def read(  # noqa: PLR0913 -- each is named
         default_time=default_time,
         default_calendar=default_calendar,
         has_title=has_title,
-    )
-
-
-def read_after(  # noqa: PLR0913 -- each is named
-    lead: Sequence[tuple[str, int]],
-    text: str,
-    *,
-    now: datetime,
-    timezone: str,
-    locale: str | None = None,
-    current: Schedule | None = None,
-    default_time: tuple[int, int] = (9, 0),
-    default_calendar: str | None = None,
-    has_title: bool = True,
-) -> Reading:
-    """Return the meaning of a phrase as `read` does, after what is said without words, such as ``skip``.
-
-    That is the lead: classes of the lexicon with their values.
-    """
-    if now.tzinfo is None:
-        raise ValueError("now has no time zone; give an aware datetime")
-    require_zone(timezone)
-    context = Context(now, timezone, TimeOfDay(*default_time), calendar=default_calendar)
-    languages = list(LANGUAGES.values()) if locale is None else [find_language(locale)]
-    tokens = [Token(CLASS, kind, -1, 0, (value,)) for kind, value in lead]
-    return _Reader(text, context, current, languages, tokens, allows_title=has_title).read()
+    ).read()
 
 
 _LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "outro"})
@@ -151,17 +123,31 @@ _LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "out
 
 
 @dataclass
-class _Reader:
-    """Reads one phrase. A question interprets it once for each answer."""
+class Reader:
+    """Reads one phrase. A question interprets it once for each answer.
+
+    Attributes:
+        lead: What is said before the phrase without words, such as ``skip``: classes of the lexicon with their values.
+
+    All others are arguments of `read`.
+    """
 
     text: str
-    context: Context
-    current: Schedule | None
-    languages: Sequence[Language]
-    lead: Sequence[Token]
-    allows_title: bool
+    now: datetime
+    timezone: str
+    locale: str | None = None
+    current: Schedule | None = None
+    default_time: tuple[int, int] = (9, 0)
+    default_calendar: str | None = None
+    has_title: bool = True
+    lead: Sequence[tuple[str, int]] = ()
 
     def __post_init__(self) -> None:
+        if self.now.tzinfo is None:
+            raise ValueError("now has no time zone; give an aware datetime")
+        require_zone(self.timezone)
+        self.context = Context(self.now, self.timezone, TimeOfDay(*self.default_time), calendar=self.default_calendar)
+        self.languages = list(LANGUAGES.values()) if self.locale is None else [find_language(self.locale)]
         self.language = self.languages[0]
 
     def read(self) -> Reading:
@@ -189,17 +175,16 @@ class _Reader:
             raise Refused("too-long", (MAX_LENGTH, len(self.text)))
         if not self.text.strip() and not self.lead:
             raise Refused("empty")
-        first, tokens = self.language, tokenise(self.text, self.language)
-        if len(self.languages) > 1:
-            self.language = guess_language(tokens, self.languages)
-        if self.language is first:
+        tokens = tokenise(self.text, self.language)
+        self.language = guess_language(tokens, self.languages)
+        if self.language is self.languages[0]:
             return self._read_tokens(tokens)
         reading = self._read_tokens(tokenise(self.text, self.language))
         note = say("The words were read as {language}.", language=say(self.language.name))
         return replace(reading, assumptions=(note, *reading.assumptions)) if reading.schedule else reading
 
     def _read_tokens(self, typed: list[Token]) -> Reading:
-        tokens = [*self.lead, *typed]
+        tokens = [*(Token(CLASS, kind, -1, 0, (value,)) for kind, value in self.lead), *typed]
         parser = self._parse(tokens)
         if self.current is not None:
             changed = self._read_change(parser, self.current)
@@ -214,13 +199,13 @@ class _Reader:
         phrases = find_covers(parser)
         phrase, reading = self._choose(phrases) if phrases else (None, None)
         if phrase is None or phrase.title is not None:
-            reading = self._read_slip(parser, phrase) or reading
+            reading = self._read_slip(parser, phrase, reading) or reading
         if reading is None:
             raise self._refuse_unread(parser, "not-understood")
         return reading
 
     def _parse(self, tokens: Sequence[Token]) -> Parser:
-        return Parser(tokens, self.language, allow_title=self.allows_title)
+        return Parser(tokens, self.language, allow_title=self.has_title)
 
     def _choose(self, phrases: Sequence[Phrase]) -> tuple[Phrase, Reading]:
         """Return the cheapest way to read a phrase that has a schedule, or a question if another is as good."""
@@ -278,17 +263,17 @@ class _Reader:
         if change is None:
             return None
 
-        def build(choices: Choices) -> Schedule:
-            context = replace(self.context, timezone=current.timezone, choices=choices, stretched=set())
+        def build(context: Context) -> Schedule:
+            context.timezone = current.timezone
             changed = change(current.as_fixed(), context)
             follows = context.follows or (current.follows_owner and not context.is_placed)
             return changed.follow_owner() if follows else changed
 
         return self._build_reading(build, None)
 
-    def _read_slip(self, parser: Parser, phrase: Phrase | None) -> Reading | None:
+    def _read_slip(self, parser: Parser, phrase: Phrase | None, typed: Reading | None) -> Reading | None:
         """Return a question if correcting a typo in one unknown word turns the phrase into a schedule."""
-        as_typed = self._interpret(phrase).schedule if phrase is not None else None
+        as_typed = typed.schedule if typed is not None else None
         readings: list[Alternative] = []
         sure: list[Reading] = []
         span = (0, len(self.text))
@@ -300,11 +285,11 @@ class _Reader:
             reading = self._interpret(phrases[0])
             if reading.schedule is not None and reading.schedule == as_typed:
                 continue  # the letter makes no difference
-            typed, meant = slips[0]
-            span = typed.start, typed.end
+            old, meant = slips[0]
+            span = old.start, old.end
             readings += reading.readings
             if reading.schedule is not None:
-                label = say("{meant}, not {typed}", meant=meant, typed=typed.text)
+                label = say("{meant}, not {typed}", meant=meant, typed=old.text)
                 readings.append(Alternative(reading.schedule, label))
                 if phrase is None and are_close and all(len(old.text) > SHORTEST for old, _ in slips):
                     fixes = [say("{typed!r} is read as {meant!r}.", typed=old.text, meant=word) for old, word in slips]
@@ -337,7 +322,7 @@ class _Reader:
         tokens = tokenise(title, self.language)
         matches = classify(tokens, self.language)
 
-        def build(choices: Choices) -> Schedule:
+        def build(context: Context) -> Schedule:
             spend_steps(_STEPS * len(phrase.clauses))
             open_time = None
             if is_free:
@@ -346,17 +331,12 @@ class _Reader:
                 if (span := find_open_time(tokens, matches, ["condition"])) is not None:
                     raise Refused("half-known", (begin + span[0], begin + span[1]))
                 open_time = find_open_time(tokens, matches)
-            context = replace(
-                self.context,
-                choices=choices,
-                is_titled=bool(typed),
-                is_yearly=any("yearly-event" in each for each in matches),
-                stretched=set(),
-            )
+            context.is_titled = bool(typed)
+            context.is_yearly = any("yearly-event" in each for each in matches)
             schedule = build_schedule(phrase.clauses, context)
-            if open_time is not None and not choices.is_timed:
+            if open_time is not None and not context.is_timed:
                 raise Refused("half-known", (begin + open_time[0], begin + open_time[1]))
-            is_new = phrase.is_asked or choices.taken or not schedule.is_single_time
+            is_new = phrase.is_asked or context.taken or not schedule.is_single_time
             if not is_new and re.match(self.language.past, title):
                 raise Unclear("past", (begin, end), [Option(title, None)])
             return schedule.follow_owner() if context.follows else schedule
@@ -372,7 +352,7 @@ class _Reader:
         if is_question or "question-word" in c.matches[0]:  # "could you call Bob at 9?" is none
             raise Refused("no-task", span)
 
-    def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None, clauses: int = 4) -> Reading:
+    def _build_reading(self, build: Callable[[Context], Schedule], title: str | None, clauses: int = 4) -> Reading:
         """Return the schedule, or a question that lists the one of each answer, or a refusal if no answer gives one.
 
         Each question is answered to the end before the next answer is tried. So a phrase with many questions, with more
@@ -387,10 +367,10 @@ class _Reader:
             if not tried or len(readings) >= MOST_READINGS:
                 break
             taken, label = tried.pop()
-            choices = Choices(taken)
+            context = replace(self.context, taken=taken, notes=[], stretched=set())
             try:
                 with refuse_impossible():
-                    schedule = build(choices)
+                    schedule = build(context)
             except Unclear as open_:
                 asked = open_.code, open_.span
                 problems.setdefault(asked, Problem(open_.span, open_.code, QUESTIONS[open_.code]))
@@ -401,7 +381,7 @@ class _Reader:
                 refused = error
             else:
                 if not problems:
-                    notes = (*choices.notes, *list_surprises(schedule, self.language.code))
+                    notes = (*context.notes, *list_surprises(schedule, self.language.code))
                     return Reading("schedule", schedule, title, notes)
                 readings.append(Alternative(schedule, label))
         if not readings:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.language.dates import ONE_DAY, add_length, find_first_day, find_last_day, find_within, make_local_time
+from cloudsched.language.dates import ONE_DAY, add_length, find_first_day, find_period, find_range, make_local_time
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
 from cloudsched.language.groups import Group, Plan
 from cloudsched.language.left_out import move_exdates
 from cloudsched.language.messages import say
+from cloudsched.language.nights import find_shift, move_weekdays
 from cloudsched.language.nodes import (
     DAY,
     NOWHERE,
@@ -21,14 +22,13 @@ from cloudsched.language.nodes import (
     Days,
     Grid,
     Length,
+    Months,
     Pick,
     Relative,
     Repeat,
     Start,
     Unit,
     Window,
-    Within,
-    Year,
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Option, Refused
@@ -37,54 +37,45 @@ from cloudsched.language.rules import (
     SKIPS,
     Draft,
     build_day_rules,
-    build_interval_rule,
     fill_days,
     lacks_days,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
-def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
-    """Resolve "biweekly" and "triweekly", which are ambiguous: every two weeks, or twice a week."""
-    unit = repeat.unit.name.lower()
-    interval, rate = ("two", "twice") if repeat.interval == 2 else ("three", "three times")
-    options = [Option(f"every {interval} {unit}s", replace(group, repeat=replace(repeat, loose="")))]
-    if repeat.unit != Unit.HOUR and not group.days:
-        often = _spread_evenly(group, replace(repeat, interval=1, rate=repeat.interval, loose=""))
-        options.append(Option(f"{rate} a {unit}", often))
-    return context.choices.pick("bi", repeat.span, options)
-
 
 def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
-    """Resolve "twice a week": use the days or times that the phrase names, or ask for them."""
+    """Resolve "twice a week" by the days or times that the phrase names, or ask. "Biweekly" may be every two weeks."""
+    often = replace(group, repeat=replace(repeat, rate=1))
+    if repeat.loose:
+        unit = repeat.unit.name.lower()
+        interval, rate = ("two", "twice") if repeat.rate == 2 else ("three", "three times")
+        rarely = replace(group, repeat=replace(repeat, interval=repeat.rate, rate=1))
+        options = [Option(f"every {interval} {unit}s", rarely)]
+        if repeat.unit != Unit.HOUR and not group.days:
+            options.append(Option(f"{rate} a {unit}", _spread_evenly(often, repeat)))
+        return context.pick("bi", repeat.span, options)
     named = len(group.clocks) if repeat.unit == Unit.DAY else sum(len(d.picks) + len(d.dates) for d in group.days)
     if repeat.unit >= Unit.DAY and named:
         if named != repeat.rate or repeat.interval > 1:
             template = "it says {rate} times but names {named}; make them agree"
             raise Refused("contradiction", repeat.span, say(template, rate=repeat.rate, named=named))
-        return replace(group, repeat=replace(repeat, rate=1))
+        return often
     if repeat.unit < Unit.DAY or repeat.rate > 12 or group.window:
         raise Refused("too-vague", repeat.span, "list the times")
-    return context.choices.pick("rate", repeat.span, (Option("spread evenly", _spread_evenly(group, repeat)),))
+    return context.pick("rate", repeat.span, (Option("spread evenly", _spread_evenly(often, repeat)),))
 
 
 def _spread_evenly(group: Group, repeat: Repeat) -> Group:
     """Return the group with its days or times spread evenly, to offer as a suggestion."""
     count, steps = repeat.rate, range(repeat.rate)
-    spread = replace(group, repeat=replace(repeat, rate=1))
     if repeat.unit == Unit.DAY:
-        spread.clocks = [Clock(9 + round(step * 9 / max(count - 1, 1)), exact=True) for step in steps]
-        return spread
+        return replace(group, clocks=[Clock(9 + round(step * 9 / (count - 1)), exact=True) for step in steps])
     if repeat.unit == Unit.MONTH:
         days = Days(tuple(Pick(1 + step * 28 // count, DAY) for step in steps), plural=True)
     elif repeat.unit > Unit.MONTH:
         days = Days(dates=tuple(Date(1 + step * 12 // count, 1) for step in steps), plural=True)
     else:
         days = Days(tuple(Pick(0, step * 7 // count) for step in steps), plural=True)
-    spread.days = [days]
-    return spread
+    return replace(group, days=[days])
 
 
 _MOST_TIMES = 1441
@@ -112,8 +103,7 @@ def _check_times(plan: Plan) -> None:
     if start.clock is not None and timed and not is_exact:
         raise Refused("contradiction", start.span)
     for end in plan.ends:
-        named = isinstance(end.point, Date | Relative) or (isinstance(end.point, Days) and end.point.dates)
-        if end.clock is not None and not (named and (timed or is_fine or start.clock)):
+        if end.clock is not None and not (timed or is_fine or start.clock):
             raise Refused(
                 "contradiction",
                 end.span,
@@ -127,32 +117,31 @@ def build_rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         if not group.part or not group.part.each:
             raise Refused("no-recurrence")
         group.repeat = Repeat(1, Unit.DAY)
+    move_weekdays(group, find_shift(group, context), context)
     repeat = group.repeat
     if group.months and group.months.doubtful:
-        context.choices.assume("It applies to these months every year.")
+        context.assume("It applies to these months every year.")
         if not repeat or not group.days:
-            context.choices.pick("months-or-span", group.months.span, (Option("in these months of every year", None),))
-    if repeat and repeat.loose == "bi":
-        group = resolve_bi(group, repeat, context)
-    if group.repeat and group.repeat.rate > 1:
-        group = resolve_rate(group, group.repeat, context)
+            context.pick("months-or-span", group.months.span, (Option("in these months of every year", None),))
+    if repeat and repeat.rate > 1:
+        group = resolve_rate(group, repeat, context)
     repeat, step = group.repeat, 0
     if repeat and repeat.unit <= Unit.HOUR:
         if group.part or group.clocks:
             hint = "give a window (from 9:00 to 17:00) or a start (starting at 9:00)"
             raise Refused("contradiction", repeat.span, hint)
-        step = Length(((repeat.unit, repeat.interval),)).seconds
         if not group.window:
-            return _build_interval(group, repeat, step, is_on_the_clock="synchronised" in plan.marks)
+            return _build_interval(group, repeat, context, is_on_the_clock="synchronised" in plan.marks)
+        step = Length(((repeat.unit, repeat.interval),)).seconds
         group = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY))
     elif group.months and repeat and repeat.unit == Unit.YEAR and not group.days:
         on_first = replace(group, days=[Days((Pick(1, DAY),))])
         daily = replace(group, repeat=Repeat(1, Unit.DAY))
         choices = (Option("on the first day of the month", on_first), Option("on every day of the month", daily))
-        group = context.choices.pick("which-of-month", group.months.span, choices)
+        group = context.pick("which-of-month", group.months.span, choices)
     settled = bool(plan.marks & SKIPS.keys())
     drafts = build_day_rules(group, context, settled=settled)
-    times = find_times(group, context, plan.start, drafts, step)
+    times = find_times(group, context, plan.start, step)
     for draft in drafts:
         draft.times = times
         draft.week_start = group.week_start.weekday if group.week_start else 0
@@ -167,13 +156,11 @@ def ask_window(window: Window, context: Context, repeatedly: str = "") -> list[C
         options.append(Option(repeatedly, []))
     if window.spoken is not None:
         options.append(Option("minutes before the hour", [window.spoken]))
-    return context.choices.pick("window", window.span, options)
+    return context.pick("window", window.span, options)
 
 
-def find_times(
-    group: Group, context: Context, start: Start | None = None, drafts: Sequence[Draft] = (), step: int = 0
-) -> list[TimeOfDay]:
-    """Return the times of day of a group, or of the start. They may change the days of its rules.
+def find_times(group: Group, context: Context, start: Start | None = None, step: int = 0) -> list[TimeOfDay]:
+    """Return the times of day of a group, or of the start.
 
     Those in a window are so many seconds apart, unless the phrase names them.
     """
@@ -187,18 +174,16 @@ def find_times(
             chosen = ask_window(group.window, context, repeatedly)
             if chosen:
                 return context.resolve_times(chosen, None)
-        return _list_steps(window, step or 3600, group.window, drafts)
+        is_daily = group.repeat is not None and group.repeat.unit == Unit.DAY and not group.days
+        return _list_steps(window, step or 3600, group.window, is_daily=is_daily)
     if group.grid:
         grid = group.grid
         return [
             TimeOfDay(*each) for each in product(grid.hours or range(24), grid.minutes or (0,), grid.seconds or (0,))
         ]
     if group.clocks:
-        midnight = group.midnight
-        if midnight and any(0 < len(set(draft.weekdays)) < 7 and not draft.month_days for draft in drafts):
-            _ask_midnight(midnight, context, drafts)
-        elif midnight:
-            context.choices.assume("Midnight is the start of the day.")
+        if group.midnight and not (group.relatives or group.part):
+            context.assume("Midnight is the start of the day.")
         return context.resolve_times(group.clocks, part)
     if start is not None and start.clock is not None:
         return [context.resolve_time(start.clock)]
@@ -207,32 +192,24 @@ def find_times(
     return [context.assume_default_time()]
 
 
-def _ask_midnight(clock: Clock, context: Context, drafts: Sequence[Draft]) -> None:
-    plain = all(nth == 0 for draft in drafts for nth, _ in draft.weekdays) and not any(d.positions for d in drafts)
-    options = [Option("the midnight at the start of the day", False)]
-    if plain:
-        options.append(Option("the midnight at the end of the day", True))
-    if context.choices.pick("midnight", clock.span, options):
-        for draft in drafts:
-            draft.weekdays = [(0, (day + 1) % 7) for _, day in draft.weekdays]
-
-
-def _build_interval(group: Group, repeat: Repeat, step: int, *, is_on_the_clock: bool) -> list[Draft]:
+def _build_interval(group: Group, repeat: Repeat, context: Context, *, is_on_the_clock: bool) -> list[Draft]:
     """Return the rule of an interval shorter than a day, around the clock.
 
     On the clock, it counts from the full hour or from midnight, of which it has to be a part.
     """
     grid = group.grid or Grid((), ())
     if is_on_the_clock:
-        minutes, hours = step // 60, step // 3600
-        if grid.minutes or grid.seconds or (hours > 1 and grid.hours):
-            raise Refused("contradiction", grid.span)
-        if step % 60 or (hours and step % 3600) or (24 % hours if hours else 60 % minutes):
+        is_hourly = repeat.unit == Unit.HOUR
+        whole = 24 if is_hourly else 60
+        if grid.minutes or grid.seconds or repeat.unit == Unit.SECOND or whole % repeat.interval:
             raise Refused("inexpressible", repeat.span)
-        repeat = Repeat(1, Unit.HOUR if minutes > 1 else Unit.MINUTE)
-        named = tuple(range(0, 24, hours)) if hours > 1 else grid.hours
-        grid = Grid(tuple(range(0, 60, minutes)) if minutes > 1 else (), named, (0,))
-    draft = build_interval_rule(group, repeat)
+        steps = tuple(range(0, whole, repeat.interval))
+        if is_hourly:
+            grid = Grid((0,), steps if repeat.interval > 1 else grid.hours)
+        else:
+            grid = Grid(steps, grid.hours)
+        repeat = Repeat(1, Unit.HOUR)
+    [draft] = build_day_rules(replace(group, repeat=repeat), context)
     draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
     if repeat.unit == Unit.HOUR and grid.minutes:
         draft.seconds = grid.seconds or (0,)
@@ -241,12 +218,10 @@ def _build_interval(group: Group, repeat: Repeat, step: int, *, is_on_the_clock:
     return [draft]
 
 
-def _list_steps(
-    within: tuple[TimeOfDay, TimeOfDay], step: int, window: Window, drafts: Sequence[Draft]
-) -> list[TimeOfDay]:
+def _list_steps(within: tuple[TimeOfDay, TimeOfDay], step: int, window: Window, *, is_daily: bool) -> list[TimeOfDay]:
     begin, end = (time.hour * 3600 + time.minute * 60 + time.second for time in within)
     if end < begin:
-        if not all(draft.freq == "DAILY" for draft in drafts):
+        if not is_daily:
             raise Refused("inexpressible", window.span, "a window that crosses midnight must apply to every day")
         end += 86_400
     times = range(begin + step * window.open_first, end + 1 - window.open_last, step)
@@ -350,19 +325,16 @@ class Builder:
                 times = [] if self.dtstart.timetuple()[3:6] in times else times
             if times:
                 self.dtstart = make_local_time(self.dtstart.date(), *min(times))
-        periods: list[Within | Year | None] = [plan.year, plan.within]
-        for period in periods:
-            if not period:
-                continue
-            first, until = find_within(period, context)
+        if plan.within:
+            first, until = find_range(plan.within, context, today)
             if until < today:
-                raise Refused("past", period.span)
+                raise Refused("past", plan.within.span)
             self.start, self.until = max(self.start, first), make_local_time(until, *END_OF_DAY)
-            if period == plan.within:
-                context.choices.assume(
-                    say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=self.start, until=until)
-                )
-            self.has_start = self.has_start or self.start > today or period == plan.year
+            is_year = plan.within.unit == Unit.YEAR
+            if not is_year:
+                said = say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=self.start, until=until)
+                context.assume(said)
+            self.has_start = self.has_start or self.start > today or is_year
 
     def _is_needed(self, text: str, full: Schedule) -> bool:
         """Return whether an exception leaves something out: on the days of a stretch, nothing may run."""
@@ -377,21 +349,21 @@ class Builder:
         said = fill_days(draft, self.start)
         if not said:
             return
-        self.context.choices.assume(said)
+        self.context.assume(said)
         if lacks_days(draft):
-            draft.skip = self.context.choices.pick("month-end", NOWHERE, MONTH_ENDS)
+            draft.skip = self.context.pick("month-end", NOWHERE, MONTH_ENDS)
         self.is_floating = True
 
     def _apply_end(self, plan: Plan) -> None:
         context, end = self.context, plan.ends[-1]
         if len(plan.ends) > 1:
             raise Refused("contradiction", end.span, "keep either the number of times or the end date")
-        if plan.year or plan.within:
+        if plan.within:
             raise Refused("contradiction", end.span)
         self.until = None
         if end.count is not None and end.before and self.drafts[0].freq not in _STEPS:
             options = (Option(say("{count} times in total", count=end.count), end.count),)
-            context.choices.pick("count-or-rate", end.span, options)
+            context.pick("count-or-rate", end.span, options)
         self.count = self._count_times(plan, end.length) if end.length else end.count
         if self.count is not None:
             return
@@ -399,9 +371,11 @@ class Builder:
         if end.before and any(days.is_counted for days in plan.days):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
         if end.point:
-            until = find_last_day(end.point, context, base, through=end.through)
-            if end.before:
-                until = find_first_day(end.point, context, base) - ONE_DAY
+            if isinstance(end.point, Months) and not end.through:
+                _, base = find_period(Unit.MONTH, base)  # said in June, "until June" is not over
+            first, last = find_range(end.point, context, base)
+            is_excluded = end.before or (first < last and not end.through)
+            until = first - ONE_DAY if is_excluded else last
         elif end.length:
             until = add_length(self.start, end.length) - ONE_DAY
         else:
@@ -409,7 +383,7 @@ class Builder:
         if until < self.start:
             raise Refused("never" if self.has_start else "past", end.span)
         self.until = make_local_time(until, *(context.resolve_time(end.clock) if end.clock else END_OF_DAY))
-        context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=until))
+        context.assume(say("The last day is {until:%Y-%m-%d}.", until=until))
 
     def _count_times(self, plan: Plan, length: Length) -> int | None:
         """Return the number of occurrences in a length of time. None if it is not exact, so that a date ends it."""
@@ -443,7 +417,7 @@ class Builder:
                 return context.local
             if self.has_start:
                 return begin
-            context.choices.assume("The interval counts from now.")
+            context.assume("The interval counts from now.")
             step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
             # With a number of times, the first one is one interval from now.
             return context.local if is_open else context.local + timedelta(seconds=step)

@@ -60,9 +60,9 @@ class Refused(Portable, Exception):
 
     def __init__(self, code: str, span: Span | None = None, hint: str | None = None) -> None:
         super().__init__(code)
-        self.code: str = code
-        self.span: Span | None = span
-        self.hint: str = hint or HINTS[code]
+        self.code = code
+        self.span = span
+        self.hint = hint or HINTS[code]
 
 
 T = TypeVar("T")
@@ -93,36 +93,9 @@ class Unclear(Portable, Exception):
 
     def __init__(self, code: str, span: Span, options: Sequence[Option[Any]]) -> None:
         super().__init__(code)
-        self.code: str = code
-        self.span: Span = span
-        self.options: Sequence[Option[Any]] = options
-
-
-class Choices:
-    """The decisions made so far. An open one interrupts the reading with `Unclear`.
-
-    Attributes:
-        taken: The index of the chosen option, by code and span.
-        notes: The assumptions made, one sentence each.
-        is_timed: True if the phrase names a time of day, or a frequency within one day.
-    """
-
-    def __init__(self, taken: dict[tuple[str, Span], int] | None = None) -> None:
-        self.taken: dict[tuple[str, Span], int] = taken or {}
-        self.notes: list[str] = []
-        self.is_timed = True
-
-    def pick(self, code: str, span: Span, options: Sequence[Option[T]]) -> T:
-        """Return the value of the option that was chosen. Raises Unclear before one is."""
-        chosen = self.taken.get((code, span))
-        if chosen is None:
-            raise Unclear(code, span, options)
-        return options[chosen].value
-
-    def assume(self, sentence: str) -> None:
-        """Record an assumption, unless it is recorded already."""
-        if sentence not in self.notes:
-            self.notes.append(sentence)
+        self.code = code
+        self.span = span
+        self.options = options
 
 
 Kind = Literal["schedule", "question", "refusal"]

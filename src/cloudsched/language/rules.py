@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.words import English
@@ -123,23 +123,14 @@ def _group_times(times: Iterable[TimeOfDay]) -> list[tuple[_Numbers, ...]]:
     return blocks
 
 
-def build_interval_rule(group: Group, repeat: Repeat) -> Draft:
-    """Return the rule of a group that repeats within the day, limited to its days."""
-    draft = Draft(_PERIODS[repeat.unit][0], repeat.interval, months=list(group.months.months) if group.months else [])
-    _limit_days(draft, group.days, "inexpressible")
-    if group.only_if:
-        _limit_weekdays(draft, group.only_if)
-    return draft
-
-
-def _limit_days(draft: Draft, all_days: Sequence[Days], code: str) -> None:
+def _limit_days(draft: Draft, all_days: Sequence[Days]) -> None:
     """Limit a rule to weekdays, or days of the month, as in "Mondays in January"."""
     for days in all_days:
         draft.month_days += [pick.nth for pick in days.picks if pick.what == DAY]
         draft.weekdays += [pick for pick in days.picks if pick.what != DAY]
         is_mixed = draft.month_days and (draft.weekdays or draft.freq == "WEEKLY")
         if days.dates or days.weeks or is_mixed or any(nth for nth, _ in draft.weekdays):
-            raise Refused(code, days.span)
+            raise Refused("contradiction" if draft.freq == "WEEKLY" else "inexpressible", days.span)
         period = days.period or Period()
         is_limit = period.months or (period.unit == Unit.MONTH and period.interval == 1)
         if not is_limit or period.year is not None or period.ahead is not None:
@@ -175,7 +166,7 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
         if any(abs(day) > 31 or not day for day in draft.month_days):
             raise Refused("no-such-date", span)
         if not is_told and lacks_days(draft):
-            draft.skip = context.choices.pick("month-end", span, MONTH_ENDS)
+            draft.skip = context.pick("month-end", span, MONTH_ENDS)
     return merge(drafts, "weekdays")
 
 
@@ -221,33 +212,61 @@ def lacks_days(draft: Draft) -> bool:
     return any(day > _LONGEST.get(month, 31) - (month == _FEBRUARY) for day in draft.month_days for month in months)
 
 
-def _build_days(group: Group, months: list[int], context: Context) -> list[Draft]:
+def _build_days(group: Group, months: Sequence[int], context: Context) -> list[Draft]:
     """Return the rules for a group's days. `months` limit them."""
-    repeat = group.repeat
-    are_runs = all(days.plural and days.is_counted and days.picks[0].what == DAY for days in group.days)
-    is_daily = repeat and repeat.unit == Unit.DAY and repeat.interval == 1
-    if not repeat or (group.days and are_runs and is_daily):  # "daily from the 1st to the 5th"
-        return [draft for days in group.days for draft in _build_from_days(days, context)]
-    freq, count = _PERIODS[repeat.unit]
-    interval = repeat.interval * count
-    if not group.days:
-        return [Draft(freq, interval)]
-    if any(days.positions for days in group.days):  # "every month on the last of Monday and Tuesday"
-        days, *others = group.days
-        if others:
-            raise Refused("contradiction", others[0].span)
-        return [Draft(freq, interval, list(days.picks), positions=list(days.positions))]
-    if freq == "MONTHLY":
-        return [draft for days in group.days for draft in _build_monthly(days, repeat, interval, context)]
-    if freq == "YEARLY":
-        return [draft for days in group.days for draft in _build_yearly(days, interval, months, context)]
-    draft = Draft("WEEKLY", interval)
-    _limit_days(draft, group.days, "contradiction")
-    if freq == "DAILY":
-        if interval % 7 and (interval > 1 or not all(days.on or days.plural for days in group.days)):
-            raise Refused("contradiction", group.days[0].span, "use either an interval in days or days of the week")
-        draft.interval = interval // 7 or 1
-    return [draft]
+    all_days, repeat = group.days, group.repeat
+    is_daily = repeat is not None and repeat.unit == Unit.DAY and repeat.interval == 1
+    are_runs = all(days.plural and days.is_counted and days.picks[0].what == DAY for days in all_days)
+    if repeat and not (all_days and are_runs and is_daily):  # "daily from the 1st to the 5th"
+        freq, count = _PERIODS[repeat.unit]
+        draft = Draft(freq, repeat.interval * count)
+        if not all_days:
+            return [draft]
+        days, *others = all_days
+        if days.positions or any(each.positions for each in others):  # "every month on the last of Monday and Tuesday"
+            if others:
+                raise Refused("contradiction", others[0].span)
+            return [replace(draft, weekdays=list(days.picks), positions=list(days.positions))]
+        if draft.freq not in {"MONTHLY", "YEARLY"}:
+            if freq == "DAILY":
+                if draft.interval % 7 and not (is_daily and all(each.on or each.plural for each in all_days)):
+                    hint = "use either an interval in days or days of the week"
+                    raise Refused("contradiction", days.span, hint)
+                draft.freq, draft.interval = "WEEKLY", draft.interval // 7 or 1
+            _limit_days(draft, all_days)
+            return [draft]
+        if freq == "MONTHLY":
+            all_days = [_count_in_months(each, repeat, draft.interval, context) for each in all_days]
+        else:
+            all_days = [_count_in_years(each, draft.interval, months) for each in all_days]
+    return [draft for days in all_days for draft in _build_from_days(days, context)]
+
+
+def _count_in_months(days: Days, repeat: Repeat, interval: int, context: Context) -> Days:
+    """Return days that are counted in the months, or the quarters, of a repetition."""
+    period, picks = days.period or Period(), days.picks
+    if days.dates or days.weeks or period.interval > 1 or period.months or period.year:
+        raise Refused("contradiction", days.span)
+    within = Period(interval=interval)
+    if not days.is_counted:
+        if not days.marked or days.plural:
+            first = tuple(Pick(1, pick.what) for pick in picks)
+            options = (Option("the first of each month", first), Option("every one", picks))
+            picks = context.pick("which-of-month", days.span, options)
+    elif repeat.unit == Unit.QUARTER and repeat.interval == 1 and any(p.nth <= 1 or p.what != DAY for p in picks):
+        within = Period(Unit.QUARTER)
+    return replace(days, picks=picks, period=within, loose=False)
+
+
+def _count_in_years(days: Days, interval: int, months: Sequence[int]) -> Days:
+    """Return days that are counted in the years of a repetition, or in some months of them."""
+    if days.period:
+        if days.period.unit == Unit.MONTH and not months:
+            raise Refused("contradiction", days.span)
+        months = months or days.period.months
+    if not (days.dates or days.weeks or months or days.is_counted):
+        raise Refused("too-vague", days.span)
+    return replace(days, period=Period(Unit.YEAR, interval, tuple(months)), loose=False)
 
 
 def _build_from_days(days: Days, context: Context) -> list[Draft]:
@@ -255,18 +274,19 @@ def _build_from_days(days: Days, context: Context) -> list[Draft]:
         raise Refused(
             "incomplete", days.span, "say of what, for example: every month on the last of Monday and Tuesday"
         )
-    found = _build_from_dates(days, 1, context) or _build_from_picks(days.picks, days.period or Period(), 1, days)
+    found = _build_from_dates(days, context) or _build_from_picks(days)
     numbers = {pick.nth for pick in days.picks}
     if not days.loose or len(numbers) > 1:
         return found
     [nth] = numbers  # "every third Thursday"
     weekly = [Draft("WEEKLY", nth, [(0, pick.what) for pick in days.picks])]
     options = (Option("one such day each month", found), Option(say("every {nth} weeks", nth=nth), weekly))
-    return weekly if nth > 5 else context.choices.pick("nth-or-interval", days.span, options)
+    return weekly if nth > 5 else context.pick("nth-or-interval", days.span, options)
 
 
-def _build_from_dates(days: Days, interval: int, context: Context) -> list[Draft]:
+def _build_from_dates(days: Days, context: Context) -> list[Draft]:
     """Return the rules of dates, or of weeks by number. None are returned for other days."""
+    interval = days.period.interval if days.period else 1
     if days.weeks:
         if days.is_counted:
             raise Refused("inexpressible", days.span)
@@ -283,11 +303,11 @@ def _build_from_dates(days: Days, interval: int, context: Context) -> list[Draft
     return merge(merge(drafts, "months"), "month_days")
 
 
-def _build_from_picks(picks: Iterable[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
+def _build_from_picks(days: Days) -> list[Draft]:
+    picks, period = days.picks, days.period or Period()
     if period.ahead is not None or period.year is not None:
         raise Refused("contradiction", days.span)
-    interval *= period.interval
-    months, is_quarter = list(period.months), period.unit == Unit.QUARTER
+    interval, months, is_quarter = period.interval, list(period.months), period.unit == Unit.QUARTER
     freq = "YEARLY" if period.unit == Unit.YEAR and (not months or interval > 1) else "MONTHLY"
     if is_quarter and (interval > 1 or not all(pick.nth for pick in picks)):
         raise Refused("inexpressible", days.span)
@@ -317,31 +337,3 @@ def _build_from_picks(picks: Iterable[Pick], period: Period, interval: int, days
     for part in ("weekdays", "month_days", "year_days", "positions"):
         drafts = merge(drafts, part)
     return drafts
-
-
-def _build_monthly(days: Days, repeat: Repeat, interval: int, context: Context) -> list[Draft]:
-    period, picks, within = days.period or Period(), days.picks, Period()
-    is_other = interval > 1 or period.year is not None or not all(pick.nth for pick in picks)
-    if days.dates or days.weeks or period.interval > 1 or (period.months and is_other):
-        raise Refused("contradiction", days.span)
-    if period.months:
-        within = Period(Unit.YEAR, months=period.months)
-    elif not days.is_counted:
-        if not days.marked or days.plural:
-            first = tuple(Pick(1, pick.what) for pick in picks)
-            options = (Option("the first of each month", first), Option("every one", picks))
-            picks = context.choices.pick("which-of-month", days.span, options)
-    elif repeat.unit == Unit.QUARTER and repeat.interval == 1 and any(p.nth <= 1 or p.what != DAY for p in picks):
-        within, interval = Period(Unit.QUARTER), 1
-    return _build_from_picks(picks, within, interval, days)
-
-
-def _build_yearly(days: Days, interval: int, months: Sequence[int], context: Context) -> list[Draft]:
-    if days.period:
-        if days.period.unit == Unit.MONTH and not months:
-            raise Refused("contradiction", days.span)
-        months = months or days.period.months
-    if not (days.dates or days.weeks or months or days.is_counted):
-        raise Refused("too-vague", days.span)
-    within = Period(Unit.YEAR, months=tuple(months))
-    return _build_from_dates(days, interval, context) or _build_from_picks(days.picks, within, interval, days)

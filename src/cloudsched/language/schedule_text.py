@@ -165,10 +165,10 @@ def read_new_time(text: str, occurrence: datetime, *, now: datetime, timezone: s
     """
     if is_notation(text) and len(text) != _DATE_LENGTH:  # a date alone has no time of its own
         return read_until(text, now=now, timezone=timezone, field="to")
-    from cloudsched.language.reader import read_after  # noqa: PLC0415 - only words need the grammar
+    from cloudsched.language.reader import Reader  # noqa: PLC0415 - only words need the grammar
 
     once = Schedule(at=occurrence, timezone=timezone)
-    reading = read_after(_MAKE, text, now=now, timezone=timezone, current=once, has_title=False)
+    reading = Reader(text, now, timezone, current=once, has_title=False, lead=_MAKE).read()
     moved = reading.schedule
     found = moved.anchor(now).first() if moved is not None and moved.is_single_time else None
     if found is None:

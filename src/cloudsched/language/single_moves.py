@@ -50,7 +50,7 @@ def move_once(at: datetime, read: Sequence[Clause], context: Context) -> Schedul
         raise Refused("no-update")
     day = None
     picks = [pick for days in group.days for pick in days.picks]
-    if len(picks) == 1 and group.days[0].is_weekly:
+    if len(picks) == 1 and group.days[0].is_weekly and not group.midnight:  # at midnight, it is asked about
         day = _find_weekday(group.days[0], local.date(), context)
     elif not (group.has_days or plan.within or (group.part and group.part.today)):
         day = local.date()
@@ -68,7 +68,7 @@ def _find_weekday(days: Days, old: date, context: Context) -> date:
     if old - before <= timedelta(days=_NEAR):
         return before
     options = tuple(Option(say_day(each), each) for each in (after, before))
-    return context.choices.pick("this-or-next", days.span, options)
+    return context.pick("this-or-next", days.span, options)
 
 
 def move_one(
@@ -85,12 +85,12 @@ def move_one(
         own = list_on(anchored, context, context.to_local(moved.at).date())
         if len(own) == 1 and own != [at]:
             options = tuple(Option(say("the one on {day}", day=say_day(each)), each) for each in (at, *own))
-            at = own[0] if is_once else context.choices.pick("this-or-next", new[0].span, options)
+            at = own[0] if is_once else context.pick("this-or-next", new[0].span, options)
             moved = move_once(at, new, context)
     if moved.at is None:
         raise Refused("no-update", hint="one occurrence moves to one time")
     template = "Only the one on {old:%Y-%m-%d at %H:%M} moves, to {new:%Y-%m-%d at %H:%M}."
-    context.choices.assume(say(template, old=context.to_local(at), new=context.to_local(moved.at)))
+    context.assume(say(template, old=context.to_local(at), new=context.to_local(moved.at)))
     return anchored.move_occurrence(at, moved.at)
 
 

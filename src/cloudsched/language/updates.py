@@ -17,7 +17,7 @@ from cloudsched.language.dates import make_local_time, to_relativedelta
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.meaning import build_at, build_schedule, settle_context
 from cloudsched.language.nodes import DAY, FOLLOWING, Clause, Clock, Length, Pick, Times, Unit
-from cloudsched.language.phrase_context import NOON, Context, TimeOfDay, is_bare
+from cloudsched.language.phrase_context import NOON, Context, TimeOfDay, is_bare, list_times
 from cloudsched.language.recurrences import BEGINNING, Builder, build_rules, find_times, keep_policies
 from cloudsched.language.result import Refused
 from cloudsched.language.rules import SKIPS, Draft, fill_days, merge
@@ -111,7 +111,7 @@ def change_schedule(
     plan = build_plan(read)
     if not (operation or old) and _is_whole(plan, current):
         return _replace_whole(current, context, read, plan)
-    if plan.within:
+    if plan.within and plan.within.unit < Unit.YEAR:
         raise Refused("too-vague", plan.within.span, "say on which day, and at what time")
     settle_context(plan, context)
     anchored = anchor(current.change_zone(context.timezone), context)
@@ -121,7 +121,7 @@ def change_schedule(
         raise Refused("no-update", hint="describe the whole schedule again")
     if group.relatives and not group.has_times:
         raise Refused("too-vague", group.relatives[0].span, "say at what time it should run once")
-    if group.relatives or plan.year or (plan.marks - SKIPS.keys() - {FOLLOWING}):
+    if group.relatives or plan.within or (plan.marks - SKIPS.keys() - {FOLLOWING}):
         raise Refused("no-update")
     for draft in edit.drafts:
         if group.week_start:
@@ -136,7 +136,7 @@ def change_schedule(
     days = {date.fromisoformat(text[:10]) for text in edit.exdates}
     is_same = changed.model_copy(update={"exdates": anchored.exdates}) == anchored
     if is_same and operation in {"remove", "except"} and not any(list_on(anchored, context, day) for day in days):
-        context.choices.assume("The schedule does not run then, so nothing changes.")
+        context.assume("The schedule does not run then, so nothing changes.")
     return changed
 
 
@@ -154,7 +154,7 @@ def _is_whole(plan: Plan, current: Schedule) -> bool:
         return True
     is_yearly = any("YEARLY" in rule for rule in current.rules)
     dates = [date for days in group.days for date in days.dates]
-    is_dated = any(date.year or plan.year or (date.month and not is_yearly) for date in dates)
+    is_dated = any(date.year or plan.within or (date.month and not is_yearly) for date in dates)
     return bool(group.clocks) and (bool(group.relatives) or is_dated)
 
 
@@ -200,24 +200,17 @@ def _match_times(
 
     A bare hour is as near as possible to the time that it replaces, if that was not said on the 24-hour clock.
     """
-    gone = [found[0] for clock in old if (found := [time for time in _list_times(clock, context) if time in own])]
+    gone = [found[0] for clock in old if (found := [time for time in list_times(clock) if time in own])]
     if len(gone) < len(old):
         raise Refused("no-update", old[0].span, "it does not run at this time; say at which it should run")
     is_near = all(clock.hour <= NOON for clock in old)
     added = {
-        min(_list_times(clock, context), key=lambda time: abs(time.hour - gone[0].hour))
-        if is_near
+        min(list_times(clock), key=lambda time: abs(time.hour - gone[0].hour))
+        if is_near and is_bare(clock)
         else context.resolve_time(clock)
         for clock in new
     }
     return {*gone}, added
-
-
-def _list_times(clock: Clock, context: Context) -> list[TimeOfDay]:
-    """Return the times of day that a clock may mean, the likeliest first."""
-    if not is_bare(clock):
-        return [context.resolve_time(clock)]
-    return [TimeOfDay((clock.hour + more) % 24, clock.minute, clock.second) for more in (0, NOON)]
 
 
 def _change_days(edit: Builder, plan: Plan, operation: str, old: Group) -> None:

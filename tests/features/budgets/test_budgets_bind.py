@@ -13,7 +13,7 @@ from tests.engine.usage.harness import put_budget, status
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.domain.documents.owner_usage import UsageSheet
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.drafts.service import DRAFTS
+from cloudsched.drafts.model_reader import DRAFTS
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.procedure import run_procedure

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
-from cloudsched.domain.documents.task import MAX_NAME, Source, Task, TaskSpec
+from cloudsched.domain.documents.task import MAX_NAME, Source, SourceModel, Task, TaskSpec
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.outcome import Fail, Outcome
@@ -27,6 +27,7 @@ from cloudsched.drafts.assistant.brief import (
     INSTRUCTIONS,
     REPAIR,
     choose_tools,
+    describe_tools,
     list_open_tools,
     note_call,
     write_arguments,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cloudsched.domain.transitions.task_draft import TaskDraft
+    from cloudsched.drafts.open_models import LanguageModels
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
 
@@ -73,11 +75,16 @@ class AssistantLimits:
 
     def narrow(self, source: Source | None) -> AssistantLimits:
         """Return the limits with those that a task sets itself, where they are lower."""
-        if source is None or source.model is None:
-            return self
-        turns = source.model.max_turns or self.turns
-        tokens = source.model.max_tokens or self.tokens
-        return AssistantLimits(min(self.turns, turns), min(self.tokens, tokens))
+        own = find_wishes(source)
+        return AssistantLimits(
+            min(self.turns, own.max_turns or self.turns), min(self.tokens, own.max_tokens or self.tokens)
+        )
+
+
+def find_wishes(source: Source | None) -> SourceModel:
+    """Return what a task asks of its model. All of it is None if it asks for nothing."""
+    asked = None if source is None else source.model
+    return asked or SourceModel()
 
 
 def estimate_cost(spec: TaskSpec, limits: AssistantLimits) -> dict[str, Any]:
@@ -87,10 +94,7 @@ def estimate_cost(spec: TaskSpec, limits: AssistantLimits) -> dict[str, Any]:
     before it.
     """
     own = limits.narrow(spec.source)
-    tools = spec.payload.get("tools", ())
-    calls = len(tools) if isinstance(tools, list | tuple) else 1
-    turns = min(own.turns, calls + 1)
-
+    turns = min(own.turns, len(spec.payload.get("tools", ())) + 1)
     brief = json.dumps(write_brief(spec, ""), ensure_ascii=False)
     written = len(brief.encode("utf-8", "replace")) + len(INSTRUCTIONS)
     read = turns * written // _BYTES_A_TOKEN + _RESULT_TOKENS * turns * (turns - 1) // 2
@@ -104,26 +108,24 @@ MAX_RESULT: Final = 100_000
 
 def write_schema(tools: Sequence[Handler], *, may_call: bool) -> dict[str, Any]:
     """Return the schema of an answer: on the last turn, and without tools, it has to be the result."""
-    content = {
-        "type": "string",
-        "description": "The result, for the person. Empty if there is nothing to say.",
-    }
-    if not tools or not may_call:
-        properties = {"decision": {"type": "string", "enum": ["answer", "nothing"]}, "content": content}
-        return {"type": "object", "properties": properties, "required": ["decision", "content"]}
-
-    written = [write_arguments(each, number) for number, each in enumerate(tools)]
-    schemas = [schema for schema, _ in written]
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {
-            "decision": {"type": "string", "enum": ["answer", "nothing", "call"]},
-            "content": content,
-            "tool": {"type": "string", "enum": [each.name for each in tools]},
-            "arguments": schemas[0] if len(schemas) == 1 else {"anyOf": schemas},
+    decisions = ["answer", "nothing"]
+    properties: dict[str, Any] = {
+        "decision": {"type": "string", "enum": decisions},
+        "content": {
+            "type": "string",
+            "description": "The result, for the person. Empty if there is nothing to say.",
         },
-        "required": ["decision"],
     }
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": ["decision", "content"]}
+    if not tools or not may_call:
+        return schema
+
+    decisions.append("call")
+    written = [write_arguments(each, number) for number, each in enumerate(tools)]
+    schemas = [arguments for arguments, _ in written]
+    properties["tool"] = {"type": "string", "enum": [each.name for each in tools]}
+    properties["arguments"] = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    schema["required"] = ["decision"]
     definitions = {name: each for _, own in written for name, each in own.items()}
     if definitions:
         schema["$defs"] = definitions
@@ -136,31 +138,24 @@ def parse_answer(answer: object) -> dict[str, Any]:
     The content is None if there is nothing to say. The owner, the task and anything else that it may name
     are not looked at.
     """
-    if not isinstance(answer, dict):
-        raise UnusableAnswer("schema", "it is no JSON object")
-    if answer.get("decision") == "nothing":
-        return {"content": None}
-    if answer.get("decision") == "answer":
-        content = answer.get("content")
-        if not isinstance(content, str) or not content.strip():
-            raise UnusableAnswer("schema", "it has no `content`, which has to be a text")
-        if len(content) > MAX_RESULT:
-            raise UnusableAnswer("schema", f"its `content` has more than {MAX_RESULT} characters")
-        return {"content": escape_surrogates(content)}
-    if answer.get("decision") != "call":
-        raise UnusableAnswer("schema", '`decision` has to be "answer", "nothing" or "call"')
-
-    tool = answer.get("tool")
-    arguments = answer.get("arguments", {})
-    if not isinstance(tool, str) or not tool or len(tool) > MAX_NAME:
-        raise UnusableAnswer("schema", "it has no `tool`, which has to be the name of one")
-    if not isinstance(arguments, dict):
-        raise UnusableAnswer("schema", "its `arguments` are no JSON object")
-    try:
-        require_storable("arguments", arguments, MAX_PAYLOAD)
-        return {"tool": escape_surrogates(tool), "arguments": json.dumps(arguments)}
-    except (InvalidInput, RecursionError, ValueError) as error:
-        raise UnusableAnswer("schema", f"its `arguments` cannot be passed on: {error}"[:500]) from error
+    match answer:
+        case {"decision": "nothing"}:
+            return {"content": None}
+        case {"decision": "answer", "content": str(content)} if content.strip() and len(content) <= MAX_RESULT:
+            return {"content": escape_surrogates(content)}
+        case {"decision": "call", "tool": str(tool), **rest} if 0 < len(tool) <= MAX_NAME:
+            arguments = rest.get("arguments", {})
+            try:
+                require_storable("arguments", arguments, MAX_PAYLOAD)
+                if isinstance(arguments, dict):
+                    return {"tool": escape_surrogates(tool), "arguments": json.dumps(arguments)}
+            except (InvalidInput, RecursionError, ValueError) as error:
+                raise UnusableAnswer("schema", f"its `arguments` cannot be passed on: {error}"[:500]) from error
+    raise UnusableAnswer(
+        "schema",
+        f'`decision` has to be "answer" with a text of at most {MAX_RESULT} characters as `content`, '
+        '"nothing", or "call" with the name of a `tool` and an object as `arguments`',
+    )
 
 
 log: Final = own_logger(__name__)
@@ -173,36 +168,18 @@ _MAX_FAILURE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class _ModelTurn:
-    """The input of one request to the model.
+class AssistantRun:
+    """Runs the assistant.
 
     Attributes:
-        brief: The part that is the same each time.
-        left: The number of requests after this one.
-        problem: The reason why its previous answer was of no use.
+        find_model: Returns the model of a name, or the usual one for None.
+        find_name: Returns the name of a person.
     """
 
-    brief: dict[str, Any]
-    payload: AssistantPayload
-    done: list[dict[str, Any]]
-    left: int
-    problem: str | None
-
-
-class AssistantRun:
-    """Runs the assistant. `find_model` takes None for the usual one."""
-
-    def __init__(
-        self,
-        registry: Registry,
-        find_model: Callable[[str | None], Model],
-        find_name: Callable[[str], str],
-        limits: AssistantLimits,
-    ) -> None:
-        self._registry = registry
-        self._find_model = find_model
-        self._find_name = find_name
-        self._limits = limits
+    registry: Registry
+    find_model: Callable[[str | None], Model]
+    find_name: Callable[[str], str]
+    limits: AssistantLimits
 
     def run(self, context: Context, payload: AssistantPayload) -> str | Outcome | None:
         """Return the model's result, None if it has nothing to say, or why there is no result.
@@ -222,8 +199,8 @@ class AssistantRun:
             if used >= most_tokens:
                 return Fail(f"The assistant has used {used} tokens, of at most {most_tokens}, without a result.")
             context.progress(f"Asks the model, {turn} of at most {turns} times")
-            asked = _ModelTurn(brief, payload, done, turns - turn, problem)
-            reply = context.step(_ASK, self._ask, context, begun["model"], asked)
+            data = write_turn(brief, done, turns - turn, problem)
+            reply = context.step(_ASK, self._ask, context, payload, begun["model"], data)
             used += int(reply["tokens"])
 
             if "content" in reply:
@@ -243,32 +220,30 @@ class AssistantRun:
 
     def _begin(self, task: Task) -> dict[str, Any]:
         """Return what an execution follows to its end, whatever becomes of the settings."""
-        limits = self._limits.narrow(task.source)
+        limits = self.limits.narrow(task.source)
         return {
-            "person": self._find_name(task.owner),
+            "person": self.find_name(task.owner),
             "turns": limits.turns,
             "tokens": limits.tokens,
-            "model": _find_model_name(task.source),
+            "model": find_wishes(task.source).name,
         }
 
-    def _ask(self, context: Context, model: str | None, turn: _ModelTurn) -> dict[str, Any]:
+    def _ask(
+        self, context: Context, payload: AssistantPayload, model: str | None, turn: dict[str, Any]
+    ) -> dict[str, Any]:
         """Return what the model answers, or what is wrong with it, and how many tokens that took.
 
         After ModelUnavailable, the step is tried again as the task's retry policy says.
         """
-        tools = choose_tools(self._registry, turn.payload.tools)
-        schema = write_schema(tools, may_call=turn.left > 0)
-        now = context.durable_run.clock_now()
-        local_now = now.astimezone(load_tzinfo(context.task.timezone))
-        data = write_turn(turn.brief, tools, turn.done, local_now, turn.left)
-        instructions = INSTRUCTIONS
-        if turn.problem is not None:
-            instructions += REPAIR
-            data["problem"] = turn.problem
+        tools = choose_tools(self.registry, payload.tools)
+        schema = write_schema(tools, may_call=turn["turnsLeft"] > 0)
+        now = context.durable_run.clock_now().astimezone(load_tzinfo(context.task.timezone))
+        here = {"now": now.isoformat(timespec="minutes"), "weekday": f"{now:%A}", "tools": describe_tools(tools)}
+        instructions = INSTRUCTIONS + REPAIR if "problem" in turn else INSTRUCTIONS
 
         with meter_models() as meter:
             try:
-                reply = parse_answer(self._find_model(model).complete(instructions, data, schema))
+                reply = parse_answer(self.find_model(model).complete(instructions, {**turn, **here}, schema))
             except UnusableAnswer as error:
                 log.warning("model of no use: %s", error, extra={"action": "model_failed"})
                 reply = {"problem": str(error)[:_MAX_FAILURE], "isRefused": error.kind == "refused"}
@@ -289,16 +264,15 @@ class AssistantRun:
         """Call a tool as a task of the owner. Return what the model is told of it."""
 
         def check() -> None:
-            known = [each.name for each in choose_tools(self._registry, payload.tools)]
+            known = [each.name for each in choose_tools(self.registry, payload.tools)]
             if tool not in known:
                 hint = f"Tools: {', '.join(known) or 'none'}."
                 raise InvalidInput("tool", f"there is no tool {tool!r} here", hint)
-            require_storable("arguments", arguments, MAX_PAYLOAD)
 
         context.progress(f"Calls {tool!r}")
         try:
             fields: dict[str, Any] = {}
-            handler = self._registry.find(tool)
+            handler = self.registry.find(tool)
             if handler is not None:  # no more urgent than users may ask for
                 fields["priority"] = limit_priority(handler, context.task.priority)
             number = context.durable_run.perform(_WHAT, start_call, tool, arguments, fields, check).number
@@ -317,21 +291,9 @@ class AssistantRun:
 _DOES = "Does what you say, each time anew, with a language model: looks things up, sums them up, writes a text"
 
 
-@dataclass(frozen=True, slots=True)
-class AssistantModels:
-    """The models that tasks may ask for.
-
-    Attributes:
-        find: Returns the model of a name, or the usual one for None.
-    """
-
-    names: tuple[str, ...]
-    find: Callable[[str | None], Model]
-
-
 def with_assistant(
     registry: Registry,
-    models: AssistantModels,
+    models: LanguageModels,
     find_name: Callable[[str], str],
     limits: AssistantLimits,
 ) -> Registry:
@@ -373,14 +335,7 @@ def _check(registry: Registry, models: tuple[str, ...], draft: TaskDraft, _: Req
             problem = f"is {name!r}, which is not open to the assistant"
             raise InvalidInput(f"payload.tools.{number}", problem, hint)
 
-    model = _find_model_name(draft.source)
+    model = find_wishes(draft.source).name
     if model is not None and model not in models:
         hint = f"Leave it out, or choose one of {', '.join(models)}." if models else "Leave it out."
         raise InvalidInput("source.model.name", f"is {model!r}, which is not open to the assistant", hint)
-
-
-def _find_model_name(source: Source | None) -> str | None:
-    """Return the name of the model that a task asks for. None for the usual one."""
-    if source is None or source.model is None:
-        return None
-    return source.model.name

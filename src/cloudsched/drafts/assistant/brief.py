@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 
 from cloudsched.domain.documents.json_limits import truncate
+from cloudsched.domain.documents.task import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
     from cloudsched.domain.documents.task import TaskSpec
     from cloudsched.engine.handlers.registry import Handler, Registry
@@ -87,37 +87,23 @@ REPAIR: Final = "\nYour previous answer was of no use, because of `problem`. Ans
 
 def write_brief(spec: TaskSpec, person: str) -> dict[str, Any]:
     """Return what is the same in every turn. It is as large as what the task stores, and has no ids."""
-    context: dict[str, Any] = {}
-    conversation: list[dict[str, str]] = []
-    if spec.source is not None:
-        context = spec.source.context or {}
-        conversation = [{"role": each.role, "content": each.content} for each in spec.source.messages or ()]
+    source = spec.source or Source()
     task = {
         "title": spec.title,
         "purpose": spec.purpose,
         "description": spec.description,
         "category": spec.category.value,
-        "context": context,
+        "context": source.context or {},
     }
-    return {"person": person, "task": task, "conversation": conversation}
+    return {"person": person, "task": task, "conversation": [each.to_wire() for each in source.messages or ()]}
 
 
 def write_turn(
-    brief: dict[str, Any],
-    tools: Sequence[Handler],
-    done: Sequence[dict[str, Any]],
-    now: datetime,
-    turns_left: int,
+    brief: dict[str, Any], done: Sequence[dict[str, Any]], turns_left: int, problem: str | None
 ) -> dict[str, Any]:
-    """Return the data of one turn. `now` is in the task's time zone."""
-    return {
-        **brief,
-        "now": now.isoformat(timespec="minutes"),
-        "weekday": f"{now:%A}",
-        "tools": describe_tools(tools),
-        "done": _shorten(done),
-        "turnsLeft": turns_left,
-    }
+    """Return the data of one turn but its tools and its time, with what was wrong with the answer before."""
+    turn = {**brief, "done": _shorten(done), "turnsLeft": turns_left}
+    return turn if problem is None else {**turn, "problem": problem}
 
 
 def note_call(tool: str, arguments: dict[str, Any], **outcome: object) -> dict[str, Any]:

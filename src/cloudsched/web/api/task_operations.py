@@ -267,7 +267,8 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
             return app.patch(call.task_id, content, mark=mark)
         owner = app.get(call.task_id).owner
         words = app.container.feature("words")
-        confirmed: Task = words.patch_confirmed(app, call.task_id, content, call.caller.subject, owner)
+        confirmed: Task
+        confirmed, _is_new = words.confirm(app, content, call.caller.subject, owner, call.task_id)
         return confirmed
 
     if query.is_only_validation:
@@ -414,12 +415,7 @@ def create_or_edit(
     owner = caller.resolve_owner(content.get("owner"))
     if DRAFT_TOKEN in content and batch_index is None:  # the token makes it safe to repeat
         words = app.container.feature("words")
-        created: tuple[Task, bool] = words.create_confirmed(
-            app,
-            content,
-            caller.subject,
-            str(owner or SYSTEM_OWNER),
-        )
+        created: tuple[Task, bool] = words.confirm(app, content, caller.subject, str(owner or SYSTEM_OWNER))
         return created
 
     content = {**content}

@@ -273,29 +273,14 @@ GERMAN_MESSAGES: Final = {
     "it has different times on different days; describe the whole schedule again": (
         "es hat an verschiedenen Tagen verschiedene Uhrzeiten; beschreib den ganzen Zeitplan neu"
     ),
-    "its rules end at different times; describe the whole schedule again": (
-        "seine Regeln enden zu verschiedenen Zeiten; beschreib den ganzen Zeitplan neu"
-    ),
-    "its end is given in UTC; describe the whole schedule again": (
-        "sein Ende ist in UTC angegeben; beschreib den ganzen Zeitplan neu"
-    ),
-    "a repeating schedule cannot be moved by days; give the new days": (
-        "was sich wiederholt, lässt sich nicht um Tage verschieben; nenne die neuen Tage"
-    ),
     "that moves it to another day; give the new days and times": (
         "das verschiebt es auf einen anderen Tag; nenne die neuen Tage und Uhrzeiten"
     ),
     "say at what time of day it should run": "sag, um wie viel Uhr es laufen soll",
-    "say to which day and time it should move": "sag, auf welchen Tag und welche Uhrzeit es verschoben werden soll",
-    "say to which day it should move": "sag, auf welchen Tag es verschoben werden soll",
     "say which one moves by its day": "sag durch seinen Tag, welcher Termin verschoben wird",
     "one occurrence moves to one time": "ein Termin wird auf eine Uhrzeit verschoben",
-    "one occurrence moves to one day": "ein Termin wird auf einen Tag verschoben",
-    "it runs not on {day:%Y-%m-%d}; say which one should move": (
-        "am {day:%d.%m.%Y} läuft es nicht; sag, welcher Termin verschoben werden soll"
-    ),
-    "it runs several times on {day:%Y-%m-%d}; say which one should move": (
-        "am {day:%d.%m.%Y} läuft es mehrmals; sag, welcher Termin verschoben werden soll"
+    "it runs {count} times on {day:%Y-%m-%d}; say which one should move": (
+        "am {day:%d.%m.%Y} läuft es {count}-mal; sag, welcher Termin verschoben werden soll"
     ),
     "name one day, or how often: every month on the 2nd Tuesday": (
         "nenne einen Tag, oder wie oft: jeden Monat am 2. Dienstag"

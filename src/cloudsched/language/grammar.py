@@ -177,16 +177,15 @@ class Parser:
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
         """Return the clauses between two tokens, without a title. None if they do not cover all tokens.
 
-        If `bare`, a plain number is an hour, as in "make it 10".
+        If `bare`, a plain number that is nothing else is an hour, as in "make it 10".
         """
-        part = Parser(self.tokens[start:end], self.cursor.language)
-        part.cursor.bare = bare
-        clauses: tuple[Clause, ...] = ()
-        is_whole = False
-        for _, at, before, found in part.walk(0):
-            clauses = (*before, *found)
-            is_whole = part.skip_end(at) == end - start
-        return clauses if is_whole else None
+        for is_bare in (False, True)[: 1 + bare]:
+            part = Parser(self.tokens[start:end], self.cursor.language)
+            part.cursor.bare = is_bare
+            for _, at, before, found in part.walk(0):
+                if part.skip_end(at) == end - start:
+                    return (*before, *found)
+        return None
 
     def walk(
         self, at: int, *, is_behind: bool = False

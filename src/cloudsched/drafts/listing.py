@@ -30,18 +30,16 @@ def list_tasks(situation: Situation, tasks: Sequence[Task], times: Sequence[str]
     """Return the owner's live tasks that a text asks for, the soonest first, with what is left out."""
     live = find_meant(tasks, "")
     notes = list[str]()
-    found: list[tuple[Task, datetime | None]]
+    found = [(task, task.next_execution_time) for task in live]
     days = _find_days(situation, times)
     if days is not None:
         first, last = days
         template = "These run on {first}." if first == last else "These run from {first} to {last}."
         notes.append(tell(situation.language, template, first=first, last=last))
         found = [(task, at) for task in live if (at := _find_on(situation, task, first, last)) is not None]
-    else:
-        found = [(task, task.next_execution_time) for task in live]
-        if times:
-            unread = "No day was understood, so these are all, and not only those of one time."
-            notes.append(tell(situation.language, unread))
+    elif times:
+        unread = "No day was understood, so these are all, and not only those of one time."
+        notes.append(tell(situation.language, unread))
 
     found.sort(key=lambda each: _NEVER if each[1] is None else each[1])
     if len(found) > _MOST_LISTED:

@@ -78,12 +78,12 @@ def to_singular(word: str) -> str:
 
 def count_shared(wanted: Iterable[str], words: set[str]) -> int:
     """Return the number of words that are among others, or begin like one of them: remind and reminder."""
-    pairs = [(word, [sorted((word, each), key=len) for each in words]) for word in wanted]
-    # Shorter beginnings are shared by chance.
-    return sum(
-        word in words or any(len(short) > 4 and long.startswith(short) for short, long in both)  # noqa: PLR2004
-        for word, both in pairs
-    )
+    return sum(any(_begin_alike(word, each) for each in words) for word in wanted)
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    size = min(len(one), len(other))
+    return one == other or (size > 4 and one[:size] == other[:size])  # noqa: PLR2004 - fewer are alike by chance
 
 
 def join_words(kind: str, value: int = 1) -> str:
@@ -171,16 +171,16 @@ def complete_payload(draft: Proposal, title: str | None, context: Mapping[str, A
     """
     if draft.handler is None:
         return draft
-    fields, assumptions = list_payload_fields(draft.handler), list(draft.assumptions)
+    fields = list_payload_fields(draft.handler)
     said = {**{name: context[name] for name in fields if name in context}, **draft.payload}
-    payload = dict(said)
-    if title:
-        open_field = next((name for name in _TEXT_FIELDS if fields.get(name) and name not in payload), None)
-        if open_field is not None:
-            payload[open_field] = title
-            assumptions.append(f"{open_field!r} is {title!r}.")
+    notes = draft.assumptions
+    payload = said
+    subject = next((name for name in _TEXT_FIELDS if fields.get(name) and name not in said), None)
+    if title and subject is not None:
+        payload = {**said, subject: title}
+        notes = (*notes, f"{subject!r} is {title!r}.")
     payload, missing = check_fields(draft.handler, payload, said)
-    return replace(draft, payload=payload, assumptions=tuple(assumptions), missing=(*draft.missing, *missing))
+    return replace(draft, payload=payload, assumptions=notes, missing=(*draft.missing, *missing))
 
 
 def check_fields(
@@ -218,7 +218,7 @@ def to_missing(error: InvalidInput) -> MissingField:
 
 
 def _split(name: str) -> list[str]:
-    return re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name).replace("_", " ").replace("-", " ").split()
+    return re.split(r"(?<=[a-z0-9])(?=[A-Z])|[\s_-]+", name)
 
 
 def _parse_json(text: str) -> Any:  # noqa: ANN401 - any JSON

@@ -319,14 +319,9 @@ class _Said(Cursor):
         named |= {at for at, here in enumerate(self.matches) if "own" in here and here["own"].value == 1}
         rest = [at for at in range(len(self.tokens)) if at not in asked.used | named]
         is_about_tasks = self.plain.isdisjoint(rest)
-        kinds = {kind for at in rest for kind in self.kinds[at]}
-        is_time = is_about_tasks and kinds - {"start", "edge"} and kinds.isdisjoint({"remind", "quote"})
-        says_no = any("verb" in each and each["verb"].value == Intent.SKIP for each in self.matches)
         is_title = span[1] - span[0] > 1 or not self.plain.isdisjoint(named)  # "morning" and words in quotes are none
-        if asked.intent is None and is_named and is_title and is_time:
+        if asked.intent is None and is_named and is_title and is_about_tasks and rest:
             asked, tasks = asked._replace(intent=Intent.RESTATE), find_meant(tasks, "")
-        elif not says_no and self.find_words(set()).intent is None:
-            return
         is_empty = all("comma" in self.kinds[at] for at in rest)
         if asked.intent is None or not tasks or (self._sends and not is_empty):
             return
@@ -445,11 +440,12 @@ class _Said(Cursor):
         for value, texts in self.language.list_words("separable").items():
             for first, _, *last in map(str.split, texts.split("|")):
                 size = len(last)
-                end = len(words) - size
-                if size > 1 or value in _SHIFTS:  # "push it back an hour"
-                    end = max((at for at in range(end + 1) if words[at : at + size] == last), default=0)
-                if first in words[: max(end, 0)] and words[end:][:size] == last:
-                    places = {free[words.index(first)], *free[end:][:size]}
+                may_go_on = size > 1 or value in _SHIFTS  # "push it back an hour"
+                ends = [
+                    at for at in range(len(words)) if words[at:] == last or (may_go_on and words[at:][:size] == last)
+                ]
+                if ends and first in words[: ends[-1]]:
+                    places = {free[words.index(first)], *free[ends[-1] :][:size]}
                     found.append((size, Intent(value), places))
         return max(found, key=lambda each: each[0])[1:] if found else None
 

@@ -95,8 +95,7 @@ def change_channels(task: Task, named: Sequence[DeliveryChannel], how: str, lang
     before = task.delivery_channels
     ways = {"set": [*named], "add": [*before, *named], "drop": [each for each in before if each not in named]}
     after = dict.fromkeys(ways[how])
-    shown = before if after.keys() == {*before} else after
-    changed = change("deliveryChannels", [each.value for each in shown])
+    changed = change("deliveryChannels", [each.value for each in after])
     note = tell(language, "Its results are no longer sent anywhere; they stay in its history.")
     return changed if after or not before else replace(changed, assumptions=(note,))
 
@@ -311,9 +310,6 @@ def ask_meant(
 
     Each answer says how.
     """
-    about = say("is it about one that you have")
-    if len(tasks) == 1:
-        about = say("is it about {title!r}", title=tasks[0].title)
     when = "" if reading.schedule is None else reading.schedule.describe(reading.language)
     description = f"{quote_value(title)} {when}".rstrip()
     new = DraftAnswer(label=tell(reading.language, "a new task"), description=description, context={IS_NEW: "new"})
@@ -322,7 +318,9 @@ def ask_meant(
         words = ["", f" {when}"]
     which = ask_which(tasks, situation.language).answers
     changes = (each.model_copy(update={"text": each.label.join(words)}) for each in which)
-    question = tell(reading.language, "Is this a new task, or {otherwise}?", otherwise=about)
+    question = tell(
+        reading.language, "Is this a new task, or {otherwise}?", otherwise=say("is it about one that you have")
+    )
     return DraftQuestion(field="text", question=question, answers=(new, *changes))
 
 

@@ -45,6 +45,7 @@ def ask(phrase: str, locale: str) -> Reading:
         ("review last week's numbers on Monday at 9:30", "en", "09-20 09:30", "review last week's numbers"),
         ("night shift every Monday at 10pm", "en", "09-20 22:00", "night shift"),
         ("half-hour nap at 4pm", "en", "09-14 16:00", "half-hour nap"),
+        ("run the nightly backup at 3am", "en", "09-15 03:00", "the nightly backup"),
         ("Termin mit Herrn Freitag jeden Montag um 10 Uhr", "de", "06-14 10:00", "Termin mit Herrn Freitag"),
         ("Geburtstag von Jan jedes Jahr am 3. Mai", "de", "05-03 09:00", "Geburtstag von Jan"),
         ("jeden Abend um 21 Uhr Erste-Hilfe-Kurs", "de", "06-10 21:00", "Erste-Hilfe-Kurs"),

@@ -131,6 +131,7 @@ _KINDS: Final = _compile(
 
 _WORDS: Final = _compile(
     {
+        "ordinal-end leads": 0.25,  # "last call"
         "next|ordinal-end 1:possessive 2:plain": 0.25,  # "last week's numbers"
         "strong at 1:article 2:plain": 0.08,  # Dutch: "wandelen om het huis"
         "strong !half-known|to": 2.5,
@@ -226,8 +227,8 @@ _WAYS: Final = _compile(
         "before:bare rest:repeats|each": 0.25,  # "month end | review | every evening"
         "before:clause next:part end:part": 2.0,  # "parents evening"
         "before:clause before:!shown all:!timed title:!amount|lasting": 0.3,
-        "before:clause before:!shown|repeats|sure all:!timed title:!amount|lasting": 1.4,  # "The 5th wave"
-        "before:sure before:!shown|repeats all:!timed title:clock|oclock|halfday|named-time|hours-said": 1.4,
+        "before:clause before:!shown|says-each|sure all:!timed title:!amount|lasting": 1.4,  # "The 5th wave"
+        "before:sure before:!shown|says-each all:!timed title:clock|oclock|halfday|named-time|hours-said": 1.4,
         # a single unknown word may have been meant as a time
         "before:clause before:!shown|relative rest:!clause all:!timed title:single": 1.7,
         "next:mark end:verb-intro": 0.3,  # "10k run | on Saturday"
@@ -364,8 +365,11 @@ class _Covers:
         yield from self._find_titled(at)
         c.at = at
         c.skip("intro", "polite", "comma", "colon", "verb-intro")
+        behind = c.at
+        if behind > at:
+            yield from self._find_titled(behind, extra=0.3, is_shown=True)  # "run | the nightly backup"
         extra = 0.0
-        for begin, end, before, found in parser.walk(c.at):
+        for begin, end, before, found in parser.walk(behind):
             loose = {"loose", "to"} if self._is_asked else {"loose"}  # "remind me … | to …"
             cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), end)
             shorter = parser.parse_between(begin, cut) if cut < end else None
@@ -398,6 +402,8 @@ class _Covers:
             # "remind me on Friday at 5 to | plan Monday": all words behind "to" are the title
             prices = [each if each == _NEVER else min(each, _SHOWN) for each in self._prices[begin : self._end]]
             yield from self._make(begin, self._end, extra + sum(prices), {"whole"}, before)
+        if not self._unite(0, begin).isdisjoint({"each", "adverb"}):
+            said.add("says-each")
         price = extra + self._price_beginning(begin, before)
         for end in range(begin + 1, self._end + 1):
             price += self._prices[end - 1]

@@ -76,7 +76,6 @@ STRETCH = "remind me to stretch every weekday at 9:00"
 ORDERS = (
     "Cancel my reminder tomorrow evening",
     "stop reminding me to stretch on Tuesdays",
-    "don't stretch on Monday",
     "pause my stretch reminder until Monday",
     "skip the next few stretches",
     "move stretch on Monday",
@@ -115,6 +114,7 @@ def test_without_a_task_there_is_nothing_to_change(draft: MakeDraft, text: str) 
     [
         ("cancel my gym membership tomorrow at 9:00", True),
         ("cancel the stretch limo tomorrow at 9:00", True),
+        ("don't stretch on Monday", True),
         ("update my CV on Saturday at 10:00", False),
         ("change the filter every Monday at 9:00", False),
         ("remind me to cancel the stretch class on Tuesday at 9:00", False),

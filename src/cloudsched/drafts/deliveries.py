@@ -37,12 +37,10 @@ def take_delivery(text: str) -> tuple[tuple[DeliveryChannel, ...], str]:
         c.skip("padding")
         if (sends := c.take("send-by")) is not None:
             values.add(sends.value)
-    rest, at = "", 0
-    for (begin, end), _ in found:
-        rest += f"{text[at:begin]} "
-        at = end
+    for (begin, end), _ in reversed(found):
+        text = f"{text[:begin]} {text[end:]}"
     channels = tuple(channel for value, channel in CHANNELS.items() if value in values)
-    return channels, " ".join((rest + text[at:]).split())
+    return channels, " ".join(text.split())
 
 
 def find_deliveries(text: str) -> list[Span]:
@@ -72,33 +70,31 @@ def _classify(text: str, code: str) -> tuple[Sequence[Token], Sequence[Matches]]
 
 def _find(text: str) -> list[tuple[Span, set[int]]]:
     """Return the places of ways of delivery, with their values, in the language that finds any."""
-    quoted = [each.span() for each in re.finditer(QUOTED, text)]
-    for c in read_requests(text):
+    unquoted = re.sub(QUOTED, lambda quoted: "x" * len(quoted[0]), text)
+    for c in read_requests(unquoted):
         found: list[tuple[Span, set[int]]] = []
         while not c.ended:
             first = c.at
             values = _parse_channels(c)
             if values is None:
                 c.at = first + 1
-                continue
-            has_comma = first > 0 and "comma" in c.matches[first - 1]
-            begin, end = c.span(first)
-            if not any(start <= begin < stop for start, stop in quoted):
-                found.append(((c.tokens[first - 1].start if has_comma else begin, end), values))
+            else:
+                found.append((c.span(first), values))
         if found:
             return found
     return []
 
 
 def _parse_channels(c: Cursor) -> set[int] | None:
-    """Parse "by e-mail and push", "to my inbox", "per Mail"."""
+    """Parse "by e-mail and push", "to my inbox", ", per Mail"."""
     values = set[int]()
     while True:
         begin = c.at
-        has_joint = bool(values) and c.skip("comma", "and")
+        has_comma = c.skip("comma")
+        may_follow = bool(values) and (c.skip("and") or has_comma)
         is_via = c.take("via") is not None
         c.skip("article", "own")
-        channel = c.take("channel") if (has_joint if values else is_via) else None
+        channel = c.take("channel") if is_via or may_follow else None
         after = c.token
         is_cut = after is not None and after.glued and after.text not in {",", ".", ";", "!", "?"}
         if channel is None or is_cut:  # "by mail-order"

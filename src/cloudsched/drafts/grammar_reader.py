@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion
 from cloudsched.drafts.deliveries import take_delivery
@@ -14,18 +13,14 @@ from cloudsched.drafts.phrases import (
     complete_payload,
     find_any_order,
     find_category,
-    may_name_time,
     take_fields,
 )
 from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, to_missing_fields
-from cloudsched.drafts.requests import find_list, may_change
+from cloudsched.drafts.requests import find_list, may_change, may_name_time
 from cloudsched.drafts.situation import Situation, choose_handler, find_meant, list_begun
-from cloudsched.drafts.update_reader import IS_NEW, ask_meant, ask_new, read_update, refuse_change, settle_order
+from cloudsched.drafts.update_reader import IS_NEW, ask_meant, read_update, refuse_change
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.result import UNREAD, Reading
-
-if TYPE_CHECKING:
-    from cloudsched.language.changes import Order
 
 
 def read_text(situation: Situation) -> Proposal:
@@ -68,25 +63,17 @@ def _read_creation(situation: Situation, text: str) -> Proposal:
             reading = situation.read_without_time()
         return make_creation(situation, replace(draft, questions=questions, is_understood=False), title, reading)
 
-    if title is not None and quote_value(title) not in text:
-        # A title that is an order itself, such as "cancel the report", may not be meant as one.
-        order = None if asks_reminder(text) else find_any_order(title)
-        if order is not None and (settled := settle_order(situation, order)) is not None:
-            return settled
-        if reading.kind != "refusal":
-            questions = (*_ask_if_change(situation, text, title, reading, order), *questions)
-
     if reading.kind == "refusal":
         missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not is_unread)
+    if title is not None and quote_value(title) not in text:
+        questions = (*_ask_if_change(situation, text, title, reading), *questions)
     if reading.kind == "question":
         questions = (ask_schedule(reading), *questions)
     return make_creation(situation, replace(draft, questions=questions), title, reading)
 
 
-def _ask_if_change(
-    situation: Situation, text: str, title: str, reading: Reading, order: Order | None
-) -> tuple[DraftQuestion, ...]:
+def _ask_if_change(situation: Situation, text: str, title: str, reading: Reading) -> tuple[DraftQuestion, ...]:
     """Return the question whether a task is a new one, if its words may ask something of one that there is.
 
     They may if its title is, or begins with, that of a task, or the other way round, or if they have a verb such as
@@ -96,15 +83,17 @@ def _ask_if_change(
         return ()
     is_new = asks_reminder(text)
     if touched := list_begun(situation.tasks, title, wholly=is_new):
-        return (ask_meant(situation, text, touched, title, reading),)
+        return (ask_meant(situation, text, touched, title, title, reading),)
     if is_new:
         return ()
     live = find_meant(situation.tasks, "")
-    is_own = order is not None and order.is_own and bool(live)
-    touched = [] if order is None else find_meant(live, order.what)
+    if live and (order := find_any_order(title)) is not None:
+        touched = find_meant(live, order.what)
+        if touched or (order.is_own and order.verb != "change"):
+            return (ask_meant(situation, text, touched, order.what, title, reading),)
     is_one_time = reading.schedule is not None and reading.schedule.is_one_time
-    if touched or is_own or may_change(text, title, is_one_time=is_one_time):
-        return (ask_new(touched, title, reading),)
+    if may_change(text, title, is_one_time=is_one_time):
+        return (ask_meant(situation, text, (), title, title, reading),)
     return ()
 
 

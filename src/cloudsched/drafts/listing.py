@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.recurrence.rrule import parse_rule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.responses.api_responses import Decision
 from cloudsched.domain.transitions.planning import occurrence_after
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 _MOST_LISTED: Final = 20
+_MOST_DAYS: Final = 400
+"""The number of days that words may name. Those of a rule without an end are more."""
+_EACH_DAY: Final = (("each", 1), ("unit", Unit.DAY))
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -28,18 +30,16 @@ def list_tasks(situation: Situation, tasks: Sequence[Task], times: Sequence[str]
     """Return the owner's live tasks that a text asks for, the soonest first, with what is left out."""
     live = find_meant(tasks, "")
     notes = list[str]()
-    found: list[tuple[Task, datetime | None]]
+    found = [(task, task.next_execution_time) for task in live]
     days = _find_days(situation, times)
     if days is not None:
         first, last = days
         template = "These run on {first}." if first == last else "These run from {first} to {last}."
         notes.append(tell(situation.language, template, first=first, last=last))
         found = [(task, at) for task in live if (at := _find_on(situation, task, first, last)) is not None]
-    else:
-        found = [(task, task.next_execution_time) for task in live]
-        if times:
-            unread = "No day was understood, so these are all, and not only those of one time."
-            notes.append(tell(situation.language, unread))
+    elif times:
+        unread = "No day was understood, so these are all, and not only those of one time."
+        notes.append(tell(situation.language, unread))
 
     found.sort(key=lambda each: _NEVER if each[1] is None else each[1])
     if len(found) > _MOST_LISTED:
@@ -52,19 +52,15 @@ def list_tasks(situation: Situation, tasks: Sequence[Task], times: Sequence[str]
 def _find_days(situation: Situation, times: Iterable[str]) -> tuple[date, date] | None:
     """Return the first and the last of the days that words of time name, such as "tomorrow" or "this week"."""
     zone = load_tzinfo(situation.request.timezone)
+    midnight = datetime.combine(situation.now.astimezone(zone), time(), zone)
     days = set[tuple[date, date]]()
     for words in times:
-        schedule = situation.read(words).schedule
-        if schedule is not None and schedule.at is not None:
-            day = schedule.at.astimezone(zone).date()
-            days.add((day, day))
-            continue
-        for each in LANGUAGES.values():
-            schedule = situation.read(words, locale=each.code, lead=(("each", 1), ("unit", Unit.DAY))).schedule
-            if schedule is not None and schedule.dtstart is not None:
-                first = datetime.fromisoformat(schedule.dtstart).date()
-                ends = [rule.until for rule in map(parse_rule, schedule.rules) if rule.until is not None]
-                days |= {(first, datetime.fromtimestamp(end.seconds, UTC).date()) for end in ends}
+        each_day = (situation.read(words, locale=code, lead=_EACH_DAY) for code in LANGUAGES)
+        for reading in (situation.read(words), *each_day):
+            if reading.schedule is not None:
+                found = [at.astimezone(zone).date() for at in reading.schedule.upcoming(midnight, _MOST_DAYS)]
+                if 0 < len(found) < _MOST_DAYS:
+                    days.add((found[0], found[-1]))
     return days.pop() if len(days) == 1 else None
 
 

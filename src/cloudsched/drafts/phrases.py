@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.category import Category
@@ -17,16 +16,15 @@ from cloudsched.drafts.deliveries import QUOTED, find_deliveries, read_requests
 from cloudsched.drafts.value_ends import OpenValue, find_ends, has_schedule, name_answer
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.errors import InvalidInput
-from cloudsched.language.changes import Order, find_open_time, find_order
-from cloudsched.language.english import ENGLISH
+from cloudsched.language.changes import Order, find_order
 from cloudsched.language.languages import LANGUAGES
-from cloudsched.language.lexicon import classify, tokenise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cloudsched.drafts.request import Proposal
     from cloudsched.engine.handlers.registry import Handler
+    from cloudsched.language.nodes import Span
 
 _CATEGORIES: Final = (
     (Category.REMINDER, r"remind(?:er|ers|s|ed)?|erinner\w*|don'?t let me forget|don'?t forget"),
@@ -54,33 +52,9 @@ def find_category(text: str) -> Category:
 
 
 def find_any_order(text: str) -> Order | None:
-    """Return the order to do something to an existing task, in any language that is read: "Lösche meine Erinnerung".
-
-    In English, changes of a task are read before. Any other order to change the user's own things is other work.
-    """
-    orders = list[Order]()
-    for c in read_requests(text):
-        if (order := find_order(text, c)) is not None:
-            is_work = c.language.code == "en" and order.verb == "change"
-            orders.append(order._replace(is_own=order.is_own and not is_work))
+    """Return the order to do something to an existing task, in any language that is read: "Lösche meine Erinnerung"."""
+    orders = [order for c in read_requests(text) if (order := find_order(text, c)) is not None]
     return max(orders, key=lambda order: (order.is_task, order.is_timing), default=None)
-
-
-_TIMES: Final = frozenset(
-    {
-        *("number", "ordinal", "unit", "each", "adverb", "bi", "twice", "vague", "some", "now", "until"),
-        *("weekday", "weekdays", "dayset", "month", "relday", "tonight", "feast", "holiday"),
-        *("part", "named-time", "halfday", "half-known", "shift"),
-    }
-)
-"""The kinds of words that may name a time or a frequency."""
-
-
-def may_name_time(text: str) -> bool:
-    """Return whether a word of a text may name a time or a frequency, understood or not."""
-    tokens = tokenise(text, ENGLISH)
-    is_open = find_open_time(tokens, classify(tokens, ENGLISH)) is not None
-    return is_open or any(_TIMES & matches.keys() for c in read_requests(text) for matches in c.matches)
 
 
 def asks_reminder(text: str) -> bool:
@@ -104,12 +78,12 @@ def to_singular(word: str) -> str:
 
 def count_shared(wanted: Iterable[str], words: set[str]) -> int:
     """Return the number of words that are among others, or begin like one of them: remind and reminder."""
-    pairs = [(word, [sorted((word, each), key=len) for each in words]) for word in wanted]
-    # Shorter beginnings are shared by chance.
-    return sum(
-        word in words or any(len(short) > 4 and long.startswith(short) for short, long in both)  # noqa: PLR2004
-        for word, both in pairs
-    )
+    return sum(any(_begin_alike(word, each) for each in words) for word in wanted)
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    size = min(len(one), len(other))
+    return one == other or (size > 4 and one[:size] == other[:size])  # noqa: PLR2004 - fewer are alike by chance
 
 
 def join_words(kind: str, value: int = 1) -> str:
@@ -141,15 +115,11 @@ def take_fields(
     said: dict[str, Any] = {}
     open_values = list[OpenValue]()
     labels = _find_labels(handler, text)
-    rest = text[: labels[0].start()] if labels else text
+    starts = [*(start for start, _ in labels.values()), len(text)]
+    rest = text[: starts[0]]
     is_timed = bool(labels) and has_schedule(rest.rstrip(" ,;"))
-    for label, following in zip_longest(labels, labels[1:]):
-        start, end = label.end(), len(text) if following is None else following.start()
-        name = find_field(handler, label["label"])
-        if name is None:
-            rest += text[label.start() : end]
-            continue
-        part = text[start:end]
+    for (name, (_, begin)), end in zip(labels.items(), starts[1:], strict=True):
+        part = text[begin:end]
         if quoted := re.match(QUOTED, part):
             said[name] = quoted[0][1:-1]
             rest += f" {part[quoted.end() :]}"
@@ -165,22 +135,20 @@ def take_fields(
     return said, " ".join(rest.split()), open_values
 
 
-def _find_labels(handler: Handler | None, text: str) -> list[re.Match[str]]:
-    """Return the first label of each field in a text, such as "city: ". Words in quotes are none."""
+def _find_labels(handler: Handler | None, text: str) -> dict[str, Span]:
+    """Return the place of each field's first label in a text, such as "city: ". Words in quotes are none."""
     names = [r"[\s_-]?".join(map(re.escape, _split(name))) for name in list_payload_fields(handler)]
-    if not names:
-        return []
     label = rf"{_LEAD}\b(?P<label>{'|'.join(names)})\s*(?:[:=]|\b(?:{join_words('label-is')})\b)\s*(?=[^\s,;])"
-    first: dict[str, re.Match[str]] = {}
-    for found in re.finditer(rf"{QUOTED}|{label}", text, re.IGNORECASE):
-        if found["label"]:
-            first.setdefault("".join(_split(found["label"])).casefold(), found)
-    return list(first.values())
+    first: dict[str, Span] = {}
+    for found in re.finditer(rf"{QUOTED}|{label}", text, re.IGNORECASE) if names else ():
+        if (name := find_field(handler, found["label"] or "")) is not None:
+            first.setdefault(name, found.span())
+    return first
 
 
 def split_fields(handlers: Iterable[Handler], text: str) -> tuple[str, str]:
     """Split a text before its first field of a payload, in which any words may stand."""
-    starts = [each.start() for handler in handlers for each in _find_labels(handler, text)]
+    starts = [start for handler in handlers for start, _ in _find_labels(handler, text).values()]
     at = min(starts, default=len(text))
     return text[:at], text[at:]
 
@@ -203,16 +171,16 @@ def complete_payload(draft: Proposal, title: str | None, context: Mapping[str, A
     """
     if draft.handler is None:
         return draft
-    fields, assumptions = list_payload_fields(draft.handler), list(draft.assumptions)
+    fields = list_payload_fields(draft.handler)
     said = {**{name: context[name] for name in fields if name in context}, **draft.payload}
-    payload = dict(said)
-    if title:
-        open_field = next((name for name in _TEXT_FIELDS if fields.get(name) and name not in payload), None)
-        if open_field is not None:
-            payload[open_field] = title
-            assumptions.append(f"{open_field!r} is {title!r}.")
+    notes = draft.assumptions
+    payload = said
+    subject = next((name for name in _TEXT_FIELDS if fields.get(name) and name not in said), None)
+    if title and subject is not None:
+        payload = {**said, subject: title}
+        notes = (*notes, f"{subject!r} is {title!r}.")
     payload, missing = check_fields(draft.handler, payload, said)
-    return replace(draft, payload=payload, assumptions=tuple(assumptions), missing=(*draft.missing, *missing))
+    return replace(draft, payload=payload, assumptions=notes, missing=(*draft.missing, *missing))
 
 
 def check_fields(
@@ -223,31 +191,24 @@ def check_fields(
     A text that was said for a field may stand for a number, or for several texts with commas between them.
     """
     result = dict(payload)
-    for name in said:
+    for name in said if handler.payload is not None else ():
         value = result[name]
-        if handler.payload is None or not isinstance(value, str):
-            continue
-        parsed = {**result, name: _parse_json(value)}
-        listed = {**result, name: [part.strip() for part in value.split(",") if part.strip()]}
-        is_wrong = _names(_find_problem(handler, result), name)
-        if parsed[name] != value and (is_wrong or _find_problem(handler, parsed) is None):
-            result = parsed
-        elif is_wrong and not _names(_find_problem(handler, listed), name):
-            result = listed
-    problem = _find_problem(handler, result)
-    return result, () if problem is None else (to_missing(problem),)
+        if isinstance(value, str):
+            listed = [part.strip() for part in value.split(",") if part.strip()]
+            for each in (_parse_json(value), value, listed):
+                tried = {**result, name: each}
+                if f"payload.{name}" not in [problem.field for problem in _find_problems(handler, tried)]:
+                    result = tried
+                    break
+    return result, _find_problems(handler, result)
 
 
-def _find_problem(handler: Handler, payload: dict[str, Any]) -> InvalidInput | None:
+def _find_problems(handler: Handler, payload: dict[str, Any]) -> tuple[MissingField, ...]:
     try:
         handler.check_payload(payload)
     except InvalidInput as error:
-        return error
-    return None
-
-
-def _names(problem: InvalidInput | None, field: str) -> bool:
-    return problem is not None and problem.field == f"payload.{field}"
+        return (to_missing(error),)
+    return ()
 
 
 def to_missing(error: InvalidInput) -> MissingField:
@@ -257,7 +218,7 @@ def to_missing(error: InvalidInput) -> MissingField:
 
 
 def _split(name: str) -> list[str]:
-    return re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name).replace("_", " ").replace("-", " ").split()
+    return re.split(r"(?<=[a-z0-9])(?=[A-Z])|[\s_-]+", name)
 
 
 def _parse_json(text: str) -> Any:  # noqa: ANN401 - any JSON

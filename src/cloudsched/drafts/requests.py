@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from itertools import groupby, product
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.drafts.deliveries import list_languages, read_requests
+from cloudsched.drafts.deliveries import QUOTED, list_languages, read_requests
 from cloudsched.drafts.phrases import content_words
 from cloudsched.drafts.situation import Lead, find_meant, find_named, list_words
+from cloudsched.language.changes import find_open_time
+from cloudsched.language.english import ENGLISH
 from cloudsched.language.languages import LANGUAGES
-from cloudsched.language.lexicon import HARMLESS, PLAIN, Cursor, Token, classify, tokenise
+from cloudsched.language.lexicon import HARMLESS, PLAIN, Cursor, classify, tokenise
 from cloudsched.language.reader import MAX_LENGTH
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.responses.api_responses import DraftOperation
-    from cloudsched.language.lexicon import Language
+    from cloudsched.language.lexicon import Language, Token
+    from cloudsched.language.nodes import Span
 
 
 class Intent(IntEnum):
@@ -68,7 +71,8 @@ _FIRST: Final[dict[Intent | None, tuple[str, int]]] = {
     **dict.fromkeys((Intent.DROP, Intent.DELETE), _DROP),
     Intent.ADD: _ADD,
 }
-_MOVES: Final = {Intent.CHANGE, Intent.MOVE, Intent.POSTPONE, Intent.ADVANCE}
+_SHIFTS: Final = {Intent.POSTPONE, Intent.ADVANCE}
+_MOVES: Final = {Intent.CHANGE, Intent.MOVE, *_SHIFTS}
 
 
 class TaskRequest(NamedTuple):
@@ -111,8 +115,7 @@ def may_change(text: str, title: str, *, is_one_time: bool) -> bool:
     A verb such as "skip" asks it if the time is a single one, and "move" does if a time follows: "move yoga to Friday".
     """
     for language in LANGUAGES.values():
-        asked, said = _Said(text, language).find_words(set()), _Said(title, language)
-        verb = asked.intent if asked.has_verb else None
+        verb, said = _Said(text, language).find_words(set()).verb, _Said(title, language)
         if is_one_time and verb in _SINGLE:
             return True
         ends = {kind for each in said.matches for kind, match in each.items() if match.end == len(said.tokens)}
@@ -143,17 +146,25 @@ def split_requests(text: str) -> tuple[str, str] | None:
     for c in read_requests(text):
         for at in range(1, len(c.tokens)):
             c.at = at
-            gap = text[c.tokens[at - 1].end : c.tokens[at].start]
-            is_joined = c.skip("comma", "and", "then") or "\n" in gap
+            end = c.tokens[at - 1].end
+            has_break = "\n" in text[end : c.tokens[at].start]
+            is_joined = c.skip("comma", "and", "then") or has_break
             begin = c.at
             c.skip("padding", "mark")
             has_verb = c.take("verb", "send") is not None
-            if is_joined and has_verb and (c.sees("pronoun", "its") or "\n" in gap):
-                splits.append((c.tokens[at - 1].end, c.tokens[begin].start))
+            if is_joined and has_verb and (has_break or c.sees("pronoun", "its")):
+                splits.append((end, c.tokens[begin].start))
     if not 0 < len(splits) <= _MOST_JOINED:
         return None
     end, begin = max(splits)
     return text[:end], text[begin:]
+
+
+def may_name_time(text: str) -> bool:
+    """Return whether a word of a text may name a time or a frequency, understood or not."""
+    tokens = tokenise(text, ENGLISH)
+    is_open = find_open_time(tokens, classify(tokens, ENGLISH)) is not None
+    return is_open or any(_Said(text, each).list_times() for each in LANGUAGES.values())
 
 
 def find_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> tuple[Sequence[Task], tuple[str, ...]] | None:
@@ -163,20 +174,17 @@ def find_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> tuple[Sequ
     """
     for language in list_languages(text[:MAX_LENGTH]):
         said = _Said(text[:MAX_LENGTH], language)
-        c = Cursor(said.tokens, said.matches, said.language)
-        c.skip("padding", "comma")
+        said.skip("padding", "comma")
         named: Sequence[Task] = ()
-        if c.sees("question-word"):
-            named = [task for task in load_tasks() if said.find_title(task) is not None]
-            names_tasks = any((_NOUNS | {"agenda"}) & each.keys() for each in said.matches[c.at :])
+        if said.sees("question-word"):
+            named = list(chain(*said.find_titles(load_tasks()).values()))
             # "What is on Monday" has only words of a question and of a time.
-            has_time = len(said.plain) < len(said.tokens)
-            only_asks = has_time and all({"question-word", "copula"} & said.matches[at].keys() for at in said.plain)
-            if not (named or names_tasks or text.rstrip().endswith("?") or only_asks):
+            only_asks = all({"question-word", "copula"} & said.kinds[at] for at in said.plain)
+            if not (named or (_NOUNS | {"agenda"}) & said.said or text.rstrip().endswith("?") or only_asks):
                 return None
-        elif c.take("list-verb") is not None:
-            c.skip("own", "article", "each", "agenda")
-            if not c.sees(*_NOUNS):
+        elif said.take("list-verb") is not None:
+            said.skip("own", "article", "each", "agenda")
+            if not said.sees(*_NOUNS):
                 return None
         else:
             continue
@@ -188,26 +196,24 @@ class _Asked(NamedTuple):
     """What the words outside a name ask for, and the tokens that say so, or only are polite.
 
     Attributes:
-        has_verb: A verb asks for it, and no mark alone.
-        is_once: The words say that it is for one occurrence.
+        verb: What a verb asks for, without a mark such as "instead of".
         has_marks: Beside the verb, there are marks such as "not", which may turn it round.
-        sends: The verb is one such as "send".
     """
 
     intent: Intent | None
     used: set[int]
-    has_verb: bool
-    is_once: bool
+    verb: Intent | None
     has_marks: bool
-    sends: bool
 
 
 _SINGLE: Final = {Intent.SKIP, Intent.POSTPONE, Intent.ADVANCE, Intent.PAUSE, Intent.RESUME}
 """What is hardly work to do, as "cancel the gym membership on 1 October" may be."""
 _MARKS: Final = frozenset({"mark", "lasting", "once"})
+_SMALL: Final = frozenset({"stop", "padding", "lasting", "once"})
 _TARGET: Final = frozenset({"own", "article"})
 _BEFORE: Final = _TARGET | {"copula", "link", "field"}
 _NOUNS: Final = frozenset({"task-noun", "noun"})
+_DAYS: Final = frozenset({"weekday", "relday", "tonight", "month", "unit"})
 _POSSESSION: Final = re.compile("'?s$")
 _RIMS: Final = " .,;:-–—"  # noqa: RUF001 - what people type
 _MOST_FIELD_WORDS: Final = 4
@@ -217,133 +223,107 @@ _MOST_JOINED: Final = 10
 """The number of requests that a text may join."""
 
 
-class _Said:
+class _Said(Cursor):
     """A text with the classes of its words, and which of them are accounted for."""
 
     def __init__(self, text: str, language: Language, *, sends: bool = False) -> None:
-        self.language = language.with_requests
+        typed = tokenise(text, language.with_requests)
+        tokens = [_disown(each, language) for each in typed]
+        super().__init__(tokens, classify(tokens, language.with_requests), language.with_requests)
         self.text = text
-        typed = tokenise(text, self.language)
-        before = ["", *(each.text for each in typed)]
-        self.tokens = [self._disown(each, follows) for each, follows in zip(typed, before, strict=False)]
-        self.is_owned = self.tokens != typed
-        self.matches = classify(self.tokens, self.language)
-        self.words = [(at, word) for at, token in enumerate(self.tokens) for word in list_words(token.text)]
-        self.plain = self._list_plain()
+        self.is_owned = tokens != typed
+        self.said = frozenset[str]().union(*self.kinds)
+        self.plain = {*range(len(tokens))} - self._cover(self.said - PLAIN - language.requests.keys())
+        self.small = self._cover(_SMALL | {"me"} if sends else _SMALL) - self._cover({"instead-of"})
         self._sends = sends
 
-    def _disown(self, token: Token, before: str) -> Token:
-        """Return "tomorrow" for "tomorrow's": a day owns a task in "Monday's stretch"."""
-        entries, base = self.language.entries, _POSSESSION.sub("", token.text)
-        kinds = {kind for _, kind, _ in entries.get(base, ())}
-        is_day = not kinds.isdisjoint({"weekday", "relday", "tonight", "month", "unit"})
-        is_word = token.text in entries and before != "next"  # "Mondays", "morgens"
-        return token._replace(text=base) if is_day and not is_word else token
+    def _cover(self, kinds: frozenset[str] | set[str]) -> set[int]:
+        """Return the tokens that are in words of some classes, such as "inclusive" in "until and inclusive"."""
+        found = [(at, here[kind].end) for at, here in enumerate(self.matches) for kind in kinds & here.keys()]
+        return {at for begin, end in found for at in range(begin, end)}
 
-    def find_title(self, task: Task) -> tuple[int, int] | None:
-        """Return the place of a task's title in a text, with or without articles. None if it is not there."""
-        wanted = list_words(task.title)
-        for begin in range(len(self.words) - len(wanted) + 1 if wanted else 0):
-            places, words = zip(*self.words[begin : begin + len(wanted)], strict=True)
-            if [*words] == wanted:
-                return places[0], places[-1] + 1
-        return None
+    def find_titles(self, tasks: Sequence[Task]) -> dict[Span, list[Task]]:
+        """Return the places of whole titles, with or without articles, and the tasks that have them."""
+        words = [(at, word) for at, token in enumerate(self.tokens) for word in list_words(token.text)]
+        said = f" {' '.join(word for _, word in words)} "
+        titled: dict[Span, list[Task]] = {}
+        for task in tasks:
+            wanted = list_words(task.title)
+            at = said.find(f" {' '.join(wanted)} ")
+            if wanted and at >= 0:
+                first = said.count(" ", 0, at)
+                span = words[first][0], words[first + len(wanted) - 1][0] + 1
+                titled.setdefault(span, []).append(task)
+        return titled
 
     def find(self, tasks: Sequence[Task]) -> Iterator[TaskRequest]:
         """Yield the requests about one of some tasks. A whole title comes first."""
-        titled: dict[tuple[int, int], list[Task]] = {}
-        for task in tasks:
-            if (span := self.find_title(task)) is not None:
-                titled.setdefault(span, []).append(task)
+        titled = self.find_titles(tasks)
         for span in sorted(titled, key=lambda span: span[0] - span[1]):
             yield from self._find_about(span, find_meant(titled[span], "") or titled[span], is_named=True)
 
-        for span in self._list_runs():
-            yield from self._find_about(span, *self._find_tasks(*span, tasks))
+        # Words that are in no schedule may name a task, and "it" may mean any.
+        runs = sorted(_group(self.plain - self.find_words(set()).used), key=len, reverse=True)
+        pronouns = [range(at, here["pronoun"].end) for at, here in enumerate(self.matches) if "pronoun" in here]
+        for run in (*runs, *pronouns):
+            yield from self._find_about((run.start, run.stop), *self._find_tasks(run, tasks))
 
     def find_edits(self, tasks: Sequence[Task]) -> Iterator[TaskRequest]:
         """Yield the changes of fields of a task that is named, and last of one that is not: "set the city to Oslo".
 
         In "set the city of my reminder to call mum to Oslo", the longest name of a task counts.
         """
-        small, _ = self._take_small(set())
-        free = [at for at in range(len(self.tokens)) if at not in small]
+        free = [at for at in range(len(self.tokens)) if at not in self.small]
         verb = self._find_separable(free)
         if verb is None or verb[0] is not Intent.RENAME:
             verb = self._find_verb(free)
         if verb is None or verb[0] not in {Intent.CHANGE, Intent.RENAME}:
             return
         inner = [at for at in free if at not in verb[1]]
-        starts = [each.start for each in self.tokens]
         for at in reversed([each for each in inner[1:] if "becomes" in self.matches[each]][:_MOST_BECOMES]):
-            begin = self.matches[at]["becomes"].end
-            tail = min((starts[each] for each in verb[1] if each > at), default=None)
-            value = _unquote(self.text[starts[begin] : tail]) if begin < len(starts) else ""
-            first = next((each for each in inner if not {*_TARGET, "its"} & self.matches[each].keys()), at)
+            tail = min((self.tokens[each].start for each in verb[1] if each > at), default=None)
+            value = _unquote(self.text[self.tokens[self.matches[at]["becomes"].end - 1].end : tail])
+            first = next((each for each in inner if not {*_TARGET, "its"} & self.kinds[each]), at)
             for field, named in self._list_fields(first, at, renames=verb[0] is Intent.RENAME):
-                meant = self._find_tasks(*named, tasks)[0] if named else find_meant(tasks, "")
+                meant = self._find_tasks(named, tasks)[0] if named else find_meant(tasks, "")
                 if value and meant:
                     yield TaskRequest(verb[0], meant, field=field, value=value, is_about_tasks=bool(named))
 
-    def _list_fields(self, first: int, end: int, *, renames: bool) -> Iterator[tuple[str, tuple[int, int] | None]]:
+    def _list_fields(self, first: int, end: int, *, renames: bool) -> Iterator[tuple[str, range]]:
         """Yield the field that the words between two tokens may name, and the place of those that name its task."""
         if renames:
-            yield "title", (first, end)
+            yield "title", range(first, end)
             return
         for at in range(first + 1, min(first + _MOST_FIELD_WORDS + 1, end)):
             link = self.matches[at].get("link")
-            if link is not None and link.end < end:
-                yield self._say(range(first, at)), (link.end, end)
-            elif _TARGET & self.matches[at].keys():  # "die Stadt meiner Erinnerung"
-                yield self._say(range(first, at)), (at, end)
+            if link is not None or _TARGET & self.kinds[at]:  # "die Stadt meiner Erinnerung"
+                yield self._say(range(first, at)), range(at if link is None else link.end, end)
         for at in range(first, end - 1):
             if self.tokens[at].text.endswith("'s"):
-                yield self._say(range(at + 1, end)), (first, at + 1)
-        yield self._say(range(first, end)), None
+                yield self._say(range(at + 1, end)), range(first, at + 1)
+        yield self._say(range(first, end)), range(0)
 
-    def _find_tasks(self, begin: int, end: int, tasks: Sequence[Task]) -> tuple[list[Task], bool]:
+    def _find_tasks(self, places: range, tasks: Sequence[Task]) -> tuple[list[Task], bool]:
         """Return the tasks that words name, and whether they do. Words such as "it" and "my reminder" may mean any."""
-        said = [(self.tokens[at].text.removesuffix("'s"), self.matches[at].keys()) for at in range(begin, end)]
-        words = " ".join([text for text, kinds in said if not (_NOUNS | _TARGET) & kinds] or [text for text, _ in said])
+        own = [at for at in places if not (_NOUNS | _TARGET) & self.kinds[at]]
+        words = " ".join(self.tokens[at].text.removesuffix("'s") for at in own or places)
         meant = find_named(tasks, words)
-        names = _NOUNS | {"pronoun"}
-        is_general = all((names | _TARGET) & kinds for _, kinds in said)
-        return meant or (find_meant(tasks, "") if is_general else []), bool(meant and content_words(words))
+        if not meant and all("pronoun" in self.kinds[at] for at in own):
+            meant = find_meant(tasks, "")
+            return meant, False
+        return meant, bool(content_words(words))
 
-    def _list_runs(self) -> Iterator[tuple[int, int]]:
-        """Yield the places of words that may name a task: those that are in no schedule, or "it"."""
-        names = self.plain - self.find_words(set()).used
-        groups = groupby(range(len(self.tokens)), names.__contains__)
-        runs = [list(places) for is_name, places in groups if is_name]
-        pronouns = [(at, each["pronoun"].end) for at, each in enumerate(self.matches) if "pronoun" in each]
-        yield from ((run[0], run[-1] + 1) for run in sorted(runs, key=len, reverse=True))
-        yield from pronouns
-
-    def _list_plain(self) -> set[int]:
-        """Return the tokens that are in no word of a schedule, such as "inclusive" is in "until and inclusive"."""
-        plain = set(range(len(self.tokens)))
-        for at, kinds in enumerate(self.matches):
-            for kind, match in kinds.items():
-                if kind not in self.language.requests and kind not in PLAIN:
-                    plain -= set(range(at, match.end))
-        return plain
-
-    def _find_about(self, span: tuple[int, int], tasks: Sequence[Task], is_named: bool) -> Iterator[TaskRequest]:  # noqa: FBT001
+    def _find_about(self, span: Span, tasks: Sequence[Task], is_named: bool) -> Iterator[TaskRequest]:  # noqa: FBT001
         named = set(range(*self._widen(*span)))
         asked = self.find_words(named)
-        named |= {at for at, kinds in enumerate(self.matches) if "own" in kinds and kinds["own"].value == 1}
-        rest = [at for at in range(len(self.tokens)) if at not in asked.used and at not in named]
+        named |= {at for at, here in enumerate(self.matches) if "own" in here and here["own"].value == 1}
+        rest = [at for at in range(len(self.tokens)) if at not in asked.used | named]
         is_about_tasks = self.plain.isdisjoint(rest)
-        kinds = {kind for at in rest for kind in self.matches[at]}
-        is_time = is_about_tasks and kinds - {"start", "edge"} and kinds.isdisjoint({"remind", "quote"})
-        says_no = any("verb" in each and each["verb"].value == Intent.SKIP for each in self.matches)
         is_title = span[1] - span[0] > 1 or not self.plain.isdisjoint(named)  # "morning" and words in quotes are none
-        if asked.intent is None and is_named and is_title and is_time:
+        if asked.intent is None and is_named and is_title and is_about_tasks and rest:
             asked, tasks = asked._replace(intent=Intent.RESTATE), find_meant(tasks, "")
-        elif not says_no and self.find_words(set()).intent is None:
-            return
-        is_empty = all("comma" in self.matches[at] for at in rest)
-        if asked.intent is None or not tasks or (self._sends and not (asked.sends and is_empty)):
+        is_empty = all("comma" in self.kinds[at] for at in rest)
+        if asked.intent is None or not tasks or (self._sends and not is_empty):
             return
         yield TaskRequest(
             asked.intent,
@@ -352,111 +332,98 @@ class _Said:
             self._say(rest),
             self.language.code,
             is_about_tasks,
-            is_whole=is_empty and not asked.is_once and not asked.has_marks,
+            is_whole=is_empty and not asked.has_marks and "once" not in self.said,
             sends=self._sends,
         )
 
     def _say(self, places: Sequence[int]) -> str:
-        """Return the text without all other words."""
-        words = self.text
-        for at in reversed(range(len(self.tokens))):
+        """Return some words of the text alone."""
+        words = ""
+        for at in places:
             token = self.tokens[at]
-            typed = self.text[token.start : token.end]
-            kept = "" if at not in places else token.text if _POSSESSION.search(typed) else typed
-            words = f"{words[: token.start]} {kept} {words[token.end :]}" if kept != typed else words
-        return " ".join(words.split()).strip(_RIMS)
+            is_glued = at - 1 in places and self.tokens[at - 1].end == token.start
+            words += f"{'' if is_glued else ' '}{self.text[token.start : token.end]}"
+        return words.strip(_RIMS)
 
     def _list_leads(self, asked: _Asked, rest: Sequence[int], left: int) -> list[Lead]:
         """Return what a verb may ask for with the words around a task, the likeliest first."""
-        intent, kinds = asked.intent, [self.matches[at].keys() for at in rest]
-        joint = next((at for at, each in enumerate(kinds) if "joint" in each), -1)
-        says_on = joint < 0 and bool(kinds) and "on" in kinds[0]
-        if intent is not None and (first := _FIRST.get(intent)) is not None:
-            is_one = asked.is_once or intent is Intent.SKIP
-            return ([(first,)] if left or intent is not Intent.DELETE else []) if rest else [(first, _ONE)] * is_one
+        intent, kinds = asked.intent, [self.kinds[at] for at in rest]
+        head = kinds[0] if kinds else frozenset[str]()
+        is_once = "once" in self.said
+        if intent in _FIRST:
+            first = _FIRST[intent]
+            if not rest:
+                return [(first, _ONE)] if is_once or intent is Intent.SKIP else []
+            return [(first,)] if left or intent is not Intent.DELETE else []
         if intent is Intent.RESTATE:
             return [(MAKE,), _NEXT]
-        if intent not in _MOVES or (intent is Intent.MOVE and says_on):  # "move it on Friday" does not say where to
+        joint = next((at for at, each in enumerate(kinds) if "joint" in each), -1)
+        # "Move it on Friday" does not say where to.
+        if intent not in _MOVES or (intent is Intent.MOVE and joint < 0 and "on" in head):
             return []
-        if kinds and "from" in kinds[0]:
+        if "from" in head:
             ways: list[Lead] = [(_MOVE,)]
-        elif asked.is_once or (self.is_owned and not asked.has_verb):
+        elif is_once or (self.is_owned and asked.verb is None):
             ways = [(_MOVE, _ONE, _ONCE, _ONTO)]
         elif joint > 0 and (left or intent is Intent.MOVE):
             ways = [(_MOVE, _OF)]
+        elif asked.verb is None:
+            ways = [(MAKE,)]
         else:
-            ways = [*[_NEXT] * asked.has_verb, (MAKE,)]
+            ways = [_NEXT, (MAKE,)]
         return [(("postpone", -1 if intent is Intent.ADVANCE else 1),), *ways]
 
-    def _widen(self, begin: int, end: int) -> tuple[int, int]:
+    def _widen(self, first: int, end: int) -> Span:
         """Return the place of a task with the small words around it: "the time of my weekly", "reminder", "is"."""
-        first = begin
-        if first > 1 and "adverb" in self.matches[first - 1] and _TARGET & self.matches[first - 2].keys():
+        if first > 1 and "adverb" in self.kinds[first - 1] and _TARGET & self.kinds[first - 2]:
             first -= 1
         while ends := [
             at
             for at in range(max(first - 3, 0), first)
-            if any(match.end == first and kind in _BEFORE for kind, match in self.matches[at].items())
+            for kind in _BEFORE & self.kinds[at]
+            if self.matches[at][kind].end == first
         ]:
             first = ends[0]
-        while end < len(self.tokens) and {*_NOUNS, "dash"} & self.matches[end].keys():
-            end += 1  # "Zahnarzt-Erinnerung"
-        while (
-            end < len(self.tokens) and "copula" in self.matches[end] and not {"at", "mark"} & self.matches[end].keys()
-        ):
-            end = self.matches[end]["copula"].end
-        return first, end
+        self.at = end
+        self.skip(*_NOUNS, "dash")  # "Zahnarzt-Erinnerung"
+        while self.sees("copula") and not self.sees("at", "mark"):
+            self.take("copula")
+        return first, self.at
 
     def list_times(self) -> tuple[str, ...]:
         """Return the runs of words that may be of a schedule."""
         times = list[str]()
         harmless = HARMLESS - {"number", "ordinal", "hence"} | self.language.requests.keys()
-        for is_title, places in groupby(range(len(self.tokens)), self.plain.__contains__):
-            run = [] if is_title else list(places)
-            while run and self.matches[run[-1]].keys() <= harmless:  # the "an" of "was steht morgen an"
-                run.pop()
-            while run and self.matches[run[0]].keys() <= harmless:  # "for next month" is no length here
-                run.pop(0)
-            if run:
-                times.append(self._say(run))
+        for run in _group({*range(len(self.tokens))} - self.plain):
+            # Neither the "an" of "was steht morgen an", nor the "for" of "for next month", which is no length here.
+            said = [at for at in run if not self.kinds[at] <= harmless]
+            if said:
+                times.append(self._say(range(said[0], said[-1] + 1)))
         return tuple(times)
 
     def find_words(self, named: set[int]) -> _Asked:
         """Return what the words outside a name ask for."""
-        used, kinds = self._take_small(named)
-        free = [at for at in range(len(self.tokens)) if at not in used | named and "comma" not in self.matches[at]]
-        copulas = [at for at in named if "copula" in self.matches[at]]  # "soll … sein"
-        sent = [(at, self.matches[at]["send"].end) for at in free if self._sends and "send" in self.matches[at]]
-        verb = (Intent.CHANGE, set(range(*sent[0]))) if sent else self._find_separable(sorted([*free, *copulas]))
-        verb = verb or self._find_verb(free)
-        intent = Intent.CHANGE if self.is_owned or {"once", "lasting"} & kinds else None
+        used = set(self.small)
+        free = [at for at in range(len(self.tokens)) if at not in used | named and "comma" not in self.kinds[at]]
+        copulas = [at for at in named if "copula" in self.kinds[at]]  # "soll … sein"
+        sent = [at for at in free if self._sends and "send" in self.kinds[at]]
+        verb = self._find_separable(sorted([*free, *copulas])) or self._find_verb(free)
+        if sent:
+            verb = Intent.CHANGE, set(range(sent[0], self.matches[sent[0]]["send"].end))
+        intent = Intent.CHANGE if self.is_owned or {"once", "lasting"} & self.said else None
         if verb is not None:
             intent = verb[0]
             used |= verb[1]
         has_marks = False
         for at in free:
             mark = self.matches[at].get("mark")
-            if mark is None or (at in used and not sent) or not named.isdisjoint(range(at, mark.end)):
+            if mark is None or (at in used and not sent):
                 continue
             has_marks = True
             used |= set() if mark.value == Intent.CHANGE else set(range(at, mark.end))
             if intent in {None, Intent.CHANGE}:
                 intent = Intent(mark.value)
-        return _Asked(intent, used, verb is not None, "once" in kinds, has_marks, bool(sent))
-
-    def _take_small(self, named: set[int]) -> tuple[set[int], set[str]]:
-        """Return the tokens of polite words and the like, and their classes.
-
-        A longer mark may begin with one: "instead of".
-        """
-        used, found = set[int](), set[str]()
-        kinds = ("stop", "padding", "lasting", "once", *(["me"] if self._sends else []))
-        for at, kind in product(range(len(self.tokens)), kinds):
-            match, mark = self.matches[at].get(kind), self.matches[at].get("mark")
-            if match is not None and (mark is None or mark.end <= match.end) and named.isdisjoint(range(at, match.end)):
-                used |= set(range(at, match.end))
-                found.add(kind)
-        return used, found
+        return _Asked(intent, used, None if verb is None else verb[0], has_marks)
 
     def _find_verb(self, free: Sequence[int]) -> tuple[Intent, set[int]] | None:
         """Return the verb at the head or the end of a text."""
@@ -468,22 +435,45 @@ class _Said:
 
     def _find_separable(self, free: Sequence[int]) -> tuple[Intent, set[int]] | None:
         """Return the verb of two parts, such as "put … on hold" and "sag … ab", the longest first."""
-        found: list[tuple[int, Intent, set[int]]] = [(0, Intent.CHANGE, set())]
         words = [self.tokens[at].text for at in free]
+        found: list[tuple[int, Intent, set[int]]] = []
         for value, texts in self.language.list_words("separable").items():
-            for first, *last in (each.replace(" …", "").split() for each in texts.split("|")):
-                size, begin = len(last), words.index(first) if first in words else len(words)
-                end = max((at for at in range(begin + 1, len(words)) if words[at : at + size] == last), default=0)
-                shifts = value in {Intent.POSTPONE, Intent.ADVANCE}  # "push it back an hour"
-                if end and (end + size == len(words) or shifts or size > 1):
-                    found.append((size, Intent(value), {free[begin], *free[end : end + size]}))
-        size, intent, used = max(found, key=lambda each: each[0])
-        return (intent, used) if size else None
+            for first, _, *last in map(str.split, texts.split("|")):
+                size = len(last)
+                may_go_on = size > 1 or value in _SHIFTS  # "push it back an hour"
+                ends = [
+                    at for at in range(len(words)) if words[at:] == last or (may_go_on and words[at:][:size] == last)
+                ]
+                if ends and first in words[: ends[-1]]:
+                    places = {free[words.index(first)], *free[ends[-1] :][:size]}
+                    found.append((size, Intent(value), places))
+        return max(found, key=lambda each: each[0])[1:] if found else None
+
+
+def _disown(token: Token, language: Language) -> Token:
+    """Return "tomorrow" for "tomorrow's": a day owns a task in "Monday's stretch"."""
+    entries = language.with_requests.entries
+    base = _POSSESSION.sub("", token.text)
+    kinds = {kind for _, kind, _ in entries.get(base, ())}
+    if token.text in entries or kinds.isdisjoint(_DAYS):  # "Mondays", "morgens"
+        return token
+    return token._replace(text=base, end=token.start + len(base))
+
+
+def _group(places: set[int]) -> list[range]:
+    """Return the runs of consecutive places."""
+    runs = list[range]()
+    for at in sorted(places):
+        if runs and runs[-1].stop == at:
+            runs[-1] = range(runs[-1].start, at + 1)
+        else:
+            runs.append(range(at, at + 1))
+    return runs
 
 
 def _unquote(text: str) -> str:
     """Return a value without its quotes, or the full stop at its end."""
     text = " ".join(text.split())
-    if len(text) > 1 and text[0] in "\"“„'" and text[-1] in "\"”“'":
+    if re.fullmatch(QUOTED, text):
         return text[1:-1]
-    return text.removesuffix(".") if not text.endswith("..") else text
+    return re.sub(r"(?<!\.)\.$", "", text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
-from cloudsched.drafts.deliveries import take_delivery
+from cloudsched.drafts.deliveries import read_requests, take_delivery
 from cloudsched.drafts.draft_tokens import OPERATION
 from cloudsched.drafts.phrases import (
     asks_reminder,
@@ -27,7 +27,6 @@ from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, to_missi
 from cloudsched.drafts.requests import MAKE, OPERATIONS, Intent, TaskRequest, find_edits, find_requests, split_requests
 from cloudsched.drafts.situation import Situation, ask_which, find_meant, list_begun
 from cloudsched.drafts.value_ends import ask_ends, quote_value
-from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.messages import say, tell
 from cloudsched.language.result import UNREAD, Reading
 
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.responses.api_responses import DraftOperation
     from cloudsched.drafts.situation import Lead
     from cloudsched.engine.handlers.registry import Handler
-    from cloudsched.language.changes import Order
 
 _WHEN: Final = {Intent.CHANGE, Intent.MOVE, Intent.RESTATE}
 """What changes when a task runs. If it is not understood, that is asked."""
@@ -66,16 +64,14 @@ def change_field(task: Task, handler: Handler | None, name: str, value: str) -> 
         return change(known, value)
     if known == "category":
         category = find_category(value)
-        reason = f"{value!r} is none of {', '.join(each.value for each in Category)}."
-        return (
-            change(known, category.value)
-            if category is not Category.OTHERS
-            else _refuse(known, "invalid", reason, Decision.UPDATE)
-        )
+        if category is Category.OTHERS:
+            reason = f"{value!r} is none of {', '.join(each.value for each in Category)}."
+            return _refuse(known, "invalid", reason, Decision.UPDATE)
+        return change(known, category.value)
     if known == "delivery":
         channels, _ = take_delivery(f"per {value}")
-        reason = f"{value!r} is no way of delivery. Say e-mail, push, inbox or webhook."
         if not channels:
+            reason = f"{value!r} is no way of delivery. Say e-mail, push, inbox or webhook."
             return _refuse("deliveryChannels", "invalid", reason, Decision.UPDATE)
         return change_channels(task, channels, "set")
     own = find_field(handler, name)
@@ -88,9 +84,10 @@ _FIELDS: Final = {1: "title", 2: "description", 3: "purpose", 4: "category", 5: 
 
 def _name_field(called: str) -> str | None:
     """Return the field of a task by the name that people use, in any language. None if it is none of those."""
-    known = " ".join(called.lower().split())
-    rows = [row for each in LANGUAGES.values() for row in each.with_requests.list_words("field").items()]
-    return next((_FIELDS[value] for value, names in rows if known in names.split("|")), None)
+    for c in read_requests(called):
+        if (field := c.take("field")) is not None and c.ended:
+            return _FIELDS[field.value]
+    return None
 
 
 def change_channels(task: Task, named: Sequence[DeliveryChannel], how: str, language: str = "en") -> Proposal:
@@ -98,8 +95,7 @@ def change_channels(task: Task, named: Sequence[DeliveryChannel], how: str, lang
     before = task.delivery_channels
     ways = {"set": [*named], "add": [*before, *named], "drop": [each for each in before if each not in named]}
     after = dict.fromkeys(ways[how])
-    shown = before if after.keys() == {*before} else after
-    changed = change("deliveryChannels", [each.value for each in shown])
+    changed = change("deliveryChannels", [each.value for each in after])
     note = tell(language, "Its results are no longer sent anywhere; they stay in its history.")
     return changed if after or not before else replace(changed, assumptions=(note,))
 
@@ -146,23 +142,22 @@ _MOST_TRIED: Final = 20
 
 
 def read_update(situation: Situation, text: str) -> Proposal | None:
-    """Return the change that a text asks for. None if it changes no existing task."""
-    return _read_both(situation, text) or _read_one(situation, text)
+    """Return the change that a text asks for. None if it changes no existing task.
 
-
-def _read_both(situation: Situation, text: str) -> Proposal | None:
-    """Return the changes of "move my report to Tuesday and rename it to Numbers"."""
-    if (parts := split_requests(text)) is None:
-        return None
-    first = read_update(situation, parts[0])
-    if first is None or first.task is None:
+    It may ask for several: "move my report to Tuesday and rename it to Numbers".
+    """
+    parts = split_requests(text)
+    first = read_update(situation, parts[0]) if parts else None
+    if parts is None or first is None:
+        return _read_one(situation, text)
+    if first.task is None:
         return first
     task = first.task.model_copy(update={"schedule": first.schedule or first.task.schedule})
     if first.decision is Decision.UPDATE:
         task = task.model_validate({**task.to_wire(), **first.changes})
     second = _read_one(replace(situation, load_tasks=lambda: [task]), parts[1])
     if second is None or second.task is None:
-        return None
+        return _read_one(situation, text)
     if Decision.OPERATION in {first.decision, second.decision} or first.questions or second.questions:
         reason = tell(situation.language, "It asks for several things. Say one, then the other.")
         return _refuse("text", "several", reason)
@@ -192,31 +187,21 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
     for found in find_requests(asked, situation.tasks, sends=bool(channels)):
         request = found._replace(said=rest, end=end, channels=channels)
         operation = OPERATIONS.get(found.intent)
-        update = _try_leads(situation, request)
+        tried = (_try(situation, request, lead) for lead in request.leads)
+        meant = [each for each in tried if each is not None and not _is_none(situation.now, each, request.intent)]
+        # The likeliest that is understood, or the first refusal.
+        update = min(meant, key=lambda each: each.decision is Decision.REFUSAL, default=None)
         if request.intent is Intent.RESTATE and _may_be_new(situation, asked, request, update):
             continue
+        if request.intent is Intent.RESTATE and update is not None:
+            note = "It changes a task that you have. If it is a new one, put its title in quotes."
+            update = replace(update, assumptions=(*update.assumptions, tell(situation.language, note)))
         if update is not None and update.decision is not Decision.REFUSAL:
             return update
         if operation is not None and request.is_whole and not channels and not fields:
             return operate(situation, operation, request.tasks)
         if operation is not None or update is None:
-            update = refuse_intent(situation, request.intent, request.tasks) if request.is_about_tasks else None
-        refused = refused or update
-    return refused
-
-
-def _try_leads(situation: Situation, request: TaskRequest) -> Proposal | None:
-    """Return the change by the first lead that is understood, or the first refusal."""
-    refused: Proposal | None = None
-    for lead in request.leads:
-        update = _try(situation, request, lead)
-        if update is None or _is_none(situation.now, update, is_operation=request.intent in OPERATIONS):
-            continue
-        if update.decision is not Decision.REFUSAL:
-            if request.intent is Intent.RESTATE:
-                note = "It changes a task that you have. If it is a new one, put its title in quotes."
-                update = replace(update, assumptions=(*update.assumptions, tell(situation.language, note)))
-            return update
+            update = _refuse_intent(situation, request.intent, request.tasks) if request.is_about_tasks else None
         refused = refused or update
     return refused
 
@@ -227,17 +212,15 @@ def _may_be_new(situation: Situation, text: str, request: TaskRequest, update: P
     "Yoga every Tuesday" beside a task of that title does not; "Yoga tomorrow at 9:00" may be one run more, and
     what is no change of that task is a new one: "schedule yoga every Tuesday".
     """
-    if situation.request.context.get("taskId") is not None:
-        return False
     reading = situation.read(text)
-    schedules = [reading.schedule, *(each.schedule for each in reading.readings)]
-    if reading.title is None and update is not None:
+    if (reading.title is None and update is not None) or situation.request.context.get("taskId") is not None:
         return False
     is_other = update is None or not list_begun(request.tasks, reading.title or "", wholly=True)
+    schedules = [reading.schedule, *(each.schedule for each in reading.readings)]
     return any(each is not None and (is_other or each.is_one_time) for each in schedules)
 
 
-def _is_none(now: datetime, update: Proposal, *, is_operation: bool) -> bool:
+def _is_none(now: datetime, update: Proposal, intent: Intent) -> bool:
     """Return whether a change cannot be meant.
 
     "Tomorrow's at 11" is one of them, and ends none. "Pause it at 5" is no run of it.
@@ -246,7 +229,7 @@ def _is_none(now: datetime, update: Proposal, *, is_operation: bool) -> bool:
     if task is None or schedule is None:
         return False
     before, after = (each.anchor(now).upcoming(now, _COMPARED) for each in (task.schedule, schedule))
-    return (is_operation and before == after) or (schedule.is_single_time and not task.schedule.is_single_time)
+    return (intent in OPERATIONS and before == after) or (schedule.is_single_time and not task.schedule.is_single_time)
 
 
 def _try(situation: Situation, request: TaskRequest, lead: Lead = ()) -> Proposal | None:
@@ -279,24 +262,14 @@ def refuse_change(situation: Situation, text: str) -> Proposal | None:
             missing = refuse_field(task, situation.find_handler(task.handler), request.field)
             return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,))
     order = find_any_order(text)
-    return settle_order(situation, order) if order is not None and order.is_task else None
-
-
-def settle_order(situation: Situation, order: Order) -> Proposal | None:
-    """Return the question or the refusal for an order on a task that is not understood. None if it names no task.
-
-    "Delete the old logs every day" is work to do, unless one of the tasks has that name.
-    """
-    named = list_begun(situation.tasks, order.what, wholly=True)
-    if order.is_task and not named:
-        words = content_words(order.what)
-        named = [each for each in find_meant(situation.tasks, "") if count_shared(words, content_words(each.title))]
-    if not named and not order.is_task and not order.is_timing:
+    if order is None or not order.is_task:
         return None
-    return refuse_intent(situation, Intent.CHANGE if order.verb == "change" else Intent[order.verb.upper()], named)
+    words = content_words(order.what)
+    named = [each for each in find_meant(situation.tasks, "") if count_shared(words, content_words(each.title))]
+    return _refuse_intent(situation, Intent[order.verb.upper()], named)
 
 
-def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -> Proposal:
+def _refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -> Proposal:
     """Return the refusal of a change that is not understood. It is a question if it says which task, and that it moves.
 
     An operation is done at once and to the whole task, so a time beside it, such as an end of a pause, is not dropped.
@@ -304,7 +277,10 @@ def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -
     task = tasks[0] if len(tasks) == 1 else None
     language = situation.language
     operation = OPERATIONS.get(intent)
-    if operation is not None and tasks:
+    if operation is not None and not tasks:
+        reason = tell(language, f"This seems to {operation} a task, and none of them is named. Say its title.")
+        return _refuse("taskId", "no-task", reason)
+    if operation is not None:
         question = tell(
             language,
             f"The draft can only {operation} the whole task, as soon as you confirm it, and not until or at another "
@@ -316,9 +292,6 @@ def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -
         )
         asked = (DraftQuestion(field="text", question=question, answers=answers),)
         return Proposal(decision=Decision.OPERATION, questions=asked)
-    if operation is not None:
-        reason = tell(language, f"This seems to {operation} a task, and none of them is named. Say its title.")
-        return _refuse("taskId", "no-task", reason)
     if task is not None and intent in _WHEN:
         asked = (ask_when(language),)
         return Proposal(decision=Decision.UPDATE, task=task, questions=asked, is_understood=False)
@@ -330,27 +303,25 @@ def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -
     return replace(_refuse("text", "not-understood", reason), task=task, is_understood=False)
 
 
-def ask_meant(situation: Situation, text: str, tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestion:
-    """Return the question whether a task is a new one, or changes one of some tasks. Each answer says how."""
-    asked = ask_new(tasks, title, reading)
-    words = re.split(re.escape(title), text, maxsplit=1, flags=re.IGNORECASE)
-    if asks_reminder(text) and reading.schedule is not None:
-        words = ["", f" {reading.schedule.describe(reading.language)}"]
-    which = ask_which(tasks, situation.language).answers
-    changes = [each.model_copy(update={"text": each.label.join(words)}) for each in which]
-    return asked.model_copy(update={"answers": (*asked.answers, *changes)})
+def ask_meant(
+    situation: Situation, text: str, tasks: Sequence[Task], called: str, title: str, reading: Reading
+) -> DraftQuestion:
+    """Return the question whether a task is a new one, or changes one of some tasks, which are `called` so.
 
-
-def ask_new(tasks: Sequence[Task], title: str, reading: Reading) -> DraftQuestion:
-    """Return the question whether a task is a new one, or changes one of some tasks."""
-    about = say("is it about one that you have")
-    if len(tasks) == 1:
-        about = say("is it about {title!r}", title=tasks[0].title)
+    Each answer says how.
+    """
     when = "" if reading.schedule is None else reading.schedule.describe(reading.language)
     description = f"{quote_value(title)} {when}".rstrip()
     new = DraftAnswer(label=tell(reading.language, "a new task"), description=description, context={IS_NEW: "new"})
-    question = tell(reading.language, "Is this a new task, or {otherwise}?", otherwise=about)
-    return DraftQuestion(field="text", question=question, answers=(new,))
+    words = re.split(re.escape(called), text, maxsplit=1, flags=re.IGNORECASE)
+    if asks_reminder(text):
+        words = ["", f" {when}"]
+    which = ask_which(tasks, situation.language).answers
+    changes = (each.model_copy(update={"text": each.label.join(words)}) for each in which)
+    question = tell(
+        reading.language, "Is this a new task, or {otherwise}?", otherwise=say("is it about one that you have")
+    )
+    return DraftQuestion(field="text", question=question, answers=(new, *changes))
 
 
 def _apply(situation: Situation, task: Task, request: TaskRequest, lead: Lead) -> Proposal | None:

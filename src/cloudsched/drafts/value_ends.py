@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
@@ -51,21 +52,15 @@ def find_ends(text: str, deliveries: Sequence[int], *, is_timed: bool = False) -
     if (line := value.find("\n")) > 0:
         is_end = has_schedule(value[line:], languages, wholly=True)
         return [line] if is_end else [len(value), line]
-    commas = [(found.start(), found.end()) for found in _COMMA.finditer(value)]
-    at_comma = next((start for start, end in commas if has_schedule(value[end:], languages, wholly=True)), None)
-    words = [found.start() for found in _WORD.finditer(value)][:_MOST_ENDS]
-    at_word = next(
-        (at for at in words if at - 1 != at_comma and has_schedule(value[at:], languages, wholly=True)), None
-    )
-
-    if at_comma is not None and at_word is not None and at_word < at_comma:
-        return [len(value[:at_comma].rstrip(_RIMS)), len(value[:at_word].rstrip(_RIMS))]
-    if (end := at_comma if at_comma is not None else at_word) is not None:
-        if is_timed:
-            return [len(value), len(value[:end].rstrip(_RIMS))]
-        inner = [start for start, _ in commas if start < end]
-        return [len(value[:each].rstrip(_RIMS)) for each in (end, *inner[:1])]
-    return [len(value), *(start for start, _ in commas[:1])]
+    commas = [found.end() for found in _COMMA.finditer(value)]
+    words = [found.start() for found in _WORD.finditer(value)]
+    # A schedule begins behind a comma rather than at another word.
+    begins = list[int]()
+    for places in (commas, words[:_MOST_ENDS]):
+        begins += islice((at for at in places if has_schedule(value[at:], languages, wholly=True)), 1)
+    whole = [len(value)] if is_timed or not begins else []
+    ends = [*whole, *(len(value[:at].rstrip(_RIMS)) for at in (*begins, *commas[:1]))]
+    return [ends[0], *[each for each in ends if each < ends[0]][:1]]
 
 
 def has_schedule(text: str, languages: Iterable[Language] = LANGUAGES.values(), *, wholly: bool = False) -> bool:
@@ -97,21 +92,21 @@ def ask_ends(
     questions: list[DraftQuestion] = []
     shown: Proposal | None = None
     for field, ends in values[:_MOST_ASKED]:
+        place = f"payload.{field}"
         answers: list[DraftAnswer] = []
         for value in ends:
             answer = {name_answer(field): value}
             proposal = read({**likely, **answer})
             if proposal is None or proposal.decision is Decision.REFUSAL:
                 continue
-            if any(each.field == f"payload.{field}" for each in proposal.missing):
+            if place in [each.field for each in proposal.missing]:
                 continue
             shown = shown or proposal
             when = "" if proposal.schedule is None else proposal.schedule.describe(language)
             answers.append(DraftAnswer(label=f"{field}: {quote_value(value)}", description=when, context=answer))
-        cure = f"{field}: {quote_value(ends[0])}"
         template = "Where does the value of {field!r} end? Quotes say so, as in {cure}"
-        question = tell(language, template, field=field, cure=cure)
-        questions.append(DraftQuestion(field=f"payload.{field}", question=question, answers=tuple(answers)))
+        question = tell(language, template, field=field, cure=f"{field}: {quote_value(ends[0])}")
+        questions.append(DraftQuestion(field=place, question=question, answers=tuple(answers)))
     return None if shown is None else replace(shown, questions=tuple(questions))
 
 

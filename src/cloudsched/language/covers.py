@@ -117,7 +117,6 @@ _KINDS: Final = _compile(
         "number|tens|a -1:unit 1:unit|unit-short": "loose",  # "every 2 hours | 5 minutes stretching"
         "few 1:hour-mark": "lasting",
         "lasting 2:plain": "loose",
-        "few -1:clock|oclock|hours-said 1:hours-said 2:plain": "loose",
         "amount -1:!at|rim 1:plain": "loose",
         "comma|dash|colon|stop|by": "sign",
         "!unknown|and|or|then": "inner",
@@ -132,7 +131,6 @@ _KINDS: Final = _compile(
 
 _WORDS: Final = _compile(
     {
-        "ordinal-end leads": 0.25,  # "last call"
         "next|ordinal-end 1:possessive 2:plain": 0.25,  # "last week's numbers"
         "strong at 1:article 2:plain": 0.08,  # Dutch: "wandelen om het huis"
         "strong !half-known|to": 2.5,
@@ -160,7 +158,6 @@ _WORDS: Final = _compile(
         "part -1:plain 1:!and|comma": 0.4,  # "movie night"
         "adverb -1:plain": 2.0,
         "weak -1:plain": 1.2,  # "ring April about the bill"
-        "weak": 2.0,
         "to -1:plain 1:object": 0.08,  # "walk through the park"
         "!rim": 2.5,
     }
@@ -175,13 +172,6 @@ _BEGINNINGS: Final = _compile(
         "last:clause 1:only": 2.0,  # "every day at 8am | summer only"
         "last:clause and|or": 2.0,  # "at 8am | and in the evening"
         "last:clause function !article": 1.0,
-        "last:clause verb 1:!object": 1.0,
-    }
-)
-"""What the word costs more that begins a title, but for a verb with its object."""
-
-_BEHIND: Final = _compile(
-    {
         "last:bare": 0.3,
         "last:clause -1:named-time -2:!at|rim": 0.3,
         "last:clause -1:change": 2.0,  # the last word of the schedule may belong to the title
@@ -192,13 +182,12 @@ _BEHIND: Final = _compile(
         "last:times -1:hour-mark -2:lasting": 0.45,  # "2h | workout"
         "last:clause relocate -1:part -2:!article|in|relday 1:!article|own": 2.0,  # "Monday night | shift"
         "last:clause -1:amount": 0.25,  # "1000 | euros"
-        "last:end -1:month -2:to": 0.3,  # "starting May 1st to march | for science"
         "last:part last:each -1:part-adverb": 0.25,  # "nightly | backup"
         "last:part last:!each -2:rim": 1.0,  # "morning pages at 9"
         "last:times zone": 2.0,  # "9:00 Narnia time"
     }
 )
-"""What it costs that a title stands behind a clause."""
+"""What the word costs more that begins a title, also by the clause before it."""
 
 _LOOSE: Final = "at|on|in|from|by|of|to|and|or|article|the|until|before|after|past|than"
 _CALENDAR: Final = "weekday|weekdays|month|feast|adverb|bi|tri|dayset|daysets|pair|date|relday|possessive"
@@ -291,7 +280,7 @@ def _look_up(classes: frozenset[str], facts: frozenset[str]) -> tuple[Any, ...]:
             for place, is_absent, kinds in row[0]
         )
 
-    return own, *(list(filter(may_hold, rows)) for rows in (_KINDS, _WORDS, _BEGINNINGS, _BEHIND))
+    return own, *(list(filter(may_hold, rows)) for rows in (_KINDS, _WORDS, _BEGINNINGS))
 
 
 def find_covers(parser: Parser) -> list[Phrase]:
@@ -376,7 +365,7 @@ class _Covers:
         c.at = at
         c.skip("intro", "polite", "comma", "colon", "verb-intro")
         extra = 0.0
-        for begin, end, before, found in self._walk(c.at):
+        for begin, end, before, found in parser.walk(c.at):
             loose = {"loose", "to"} if self._is_asked else {"loose"}  # "remind me … | to …"
             cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), end)
             shorter = parser.parse_between(begin, cut) if cut < end else None
@@ -460,7 +449,7 @@ class _Covers:
         is_open = not self._kinds[end - 1].isdisjoint(_OPEN_ENDS) or "for" in self._kinds[end]
         if is_open or "plain" not in self._unite(begin, end):
             return
-        for _, at, before, found in self._walk(end):
+        for _, at, before, found in self._parser.walk(end):
             if "mark" in _describe(found[-1]):
                 continue
             for stop in range(at + 1, self._find_stop(at) + 1):
@@ -482,27 +471,6 @@ class _Covers:
             while self._kinds[begin].isdisjoint({"open", "rim"}):
                 begin += 1
         return begin
-
-    def _walk(
-        self, at: int, *, is_behind: bool = False
-    ) -> Iterator[tuple[int, int, tuple[Clause, ...], Sequence[Clause]]]:
-        """Yield the clauses from a token on, one by one: where each begins and ends, those before it, and itself."""
-        parser = self._parser
-        clauses: tuple[Clause, ...] = ()
-        while at < self._end:
-            joined = parser.parse_joint(at) if clauses or is_behind else None
-            here = parser.cursor.at if joined else at
-            if parser.parse_clause(here) is None:
-                here, joined = at, None
-            found = parser.parse_clause(here)
-            if found is None or "vague" in self._matches[here]:
-                return
-            if joined is not None:
-                clauses = (*clauses, joined)
-            at = found[1]
-            parser.furthest = max(parser.furthest, at)
-            yield here, at, clauses, found[0]
-            clauses = (*clauses, *found[0])
 
     def _find_behind(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[Phrase]:
         """Yield the ways with a title, or the end, behind clauses."""
@@ -536,7 +504,7 @@ class _Covers:
         """Return the clauses from a token behind the title to the end. None if they do not reach it."""
         if at not in self._rest:
             end, self._rest[at] = at, ()
-            for _, reached, before, found in self._walk(at, is_behind=True):
+            for _, reached, before, found in self._parser.walk(at, is_behind=True):
                 end, self._rest[at] = self._parser.skip_end(reached), (*before, *found)
             if end < self._end:
                 self._rest[at] = None
@@ -549,14 +517,14 @@ class _Covers:
         if price >= _NEVER:
             self._parser.block(begin, hint=HINTS["half-known"])
         if "change" in said["0"] and "object" in said["1"]:
-            price = _VERB - self._prices[begin]
-        price += sum(_find(self._words[begin][4], said))
+            price += _VERB - self._prices[begin]
         return price
 
 
 def _describe(clause: Clause) -> set[str]:
     """Return the class of a clause, what it has, and what it says."""
-    names: list[str] = [name for name in clause.__match_args__ if getattr(clause, name)]
+    parts: tuple[str, ...] = clause.__match_args__
+    names = [name for name in parts if getattr(clause, name)]
     if isinstance(clause, Repeat) and clause.unit <= Unit.HOUR:
         names.append("length")
     elif isinstance(clause, Period) and clause.unit < Unit.YEAR:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 ONE_DAY = timedelta(days=1)
 LAST_YEAR = 9998
-EASTER_DAYS = {1: 0, 2: -2, 3: 1, 4: -46, 5: -7, 6: -3, 7: -1, 8: 39, 9: 49, 10: 50, 11: 60, 12: -47}
-"""The distances of the lexicon's feasts from Easter Sunday, in days."""
+EASTER_DAYS = (0, -2, 1, -46, -7, -3, -1, 39, 49, 50, 60, -47)
+"""The distances of the lexicon's feasts from Easter Sunday, in days, by their numbers from 1 on."""
 _MONTHS = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}
 _MOST_PERIODS = 72
 """The number of periods in which a day is looked for: a fifth Monday in February comes every six years."""
@@ -46,10 +46,7 @@ D = TypeVar("D", bound=date)
 
 def add_length(day: D, length: Length, *, back: bool = False) -> D:
     """Return a day or a time plus a length of time, or minus it if ``back`` is set."""
-    try:
-        return day - to_relativedelta(length) if back else day + to_relativedelta(length)
-    except (ValueError, OverflowError):
-        raise Refused("never", length.span) from None
+    return day - to_relativedelta(length) if back else day + to_relativedelta(length)
 
 
 def find_period(unit: Unit, day: date, ahead: int = 0) -> tuple[date, date]:
@@ -123,7 +120,7 @@ def resolve_date_order(node: Date, context: Context) -> Date:
 def _make_date(year: int, month: int, day: int) -> date | None:
     """Return a day of a month, the last one for -1, or a feast for month 0. None if the calendar has no such day."""
     if not month:
-        return easter(year) + timedelta(days=EASTER_DAYS[day])
+        return easter(year) + timedelta(days=EASTER_DAYS[day - 1])
     length = monthrange(year, month)[1]
     day = length if day < 0 else day
     return date(year, month, day) if 0 < day <= length else None

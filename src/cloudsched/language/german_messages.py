@@ -273,29 +273,14 @@ GERMAN_MESSAGES: Final = {
     "it has different times on different days; describe the whole schedule again": (
         "es hat an verschiedenen Tagen verschiedene Uhrzeiten; beschreib den ganzen Zeitplan neu"
     ),
-    "its rules end at different times; describe the whole schedule again": (
-        "seine Regeln enden zu verschiedenen Zeiten; beschreib den ganzen Zeitplan neu"
-    ),
-    "its end is given in UTC; describe the whole schedule again": (
-        "sein Ende ist in UTC angegeben; beschreib den ganzen Zeitplan neu"
-    ),
-    "a repeating schedule cannot be moved by days; give the new days": (
-        "was sich wiederholt, lässt sich nicht um Tage verschieben; nenne die neuen Tage"
-    ),
     "that moves it to another day; give the new days and times": (
         "das verschiebt es auf einen anderen Tag; nenne die neuen Tage und Uhrzeiten"
     ),
     "say at what time of day it should run": "sag, um wie viel Uhr es laufen soll",
-    "say to which day and time it should move": "sag, auf welchen Tag und welche Uhrzeit es verschoben werden soll",
-    "say to which day it should move": "sag, auf welchen Tag es verschoben werden soll",
     "say which one moves by its day": "sag durch seinen Tag, welcher Termin verschoben wird",
     "one occurrence moves to one time": "ein Termin wird auf eine Uhrzeit verschoben",
-    "one occurrence moves to one day": "ein Termin wird auf einen Tag verschoben",
-    "it runs not on {day:%Y-%m-%d}; say which one should move": (
-        "am {day:%d.%m.%Y} läuft es nicht; sag, welcher Termin verschoben werden soll"
-    ),
-    "it runs several times on {day:%Y-%m-%d}; say which one should move": (
-        "am {day:%d.%m.%Y} läuft es mehrmals; sag, welcher Termin verschoben werden soll"
+    "it runs {count} times on {day:%Y-%m-%d}; say which one should move": (
+        "am {day:%d.%m.%Y} läuft es {count}-mal; sag, welcher Termin verschoben werden soll"
     ),
     "name one day, or how often: every month on the 2nd Tuesday": (
         "nenne einen Tag, oder wie oft: jeden Monat am 2. Dienstag"
@@ -345,7 +330,6 @@ GERMAN_MESSAGES: Final = {
     "name the minutes as well": "nenne auch die Minuten",
     "keep either the number of times or the end date": "behalte entweder die Anzahl oder das Ende",
     "give an end date instead of a number of times": "nenne ein Ende statt einer Anzahl",
-    "make two schedules: one for each kind of day": "mach zwei Zeitpläne: einen für jede Art von Tagen",
     "use either an interval in days or days of the week": "nimm entweder einen Abstand in Tagen oder Wochentage",
     "say the times before and after midnight one by one": "sag die Zeiten vor und nach Mitternacht einzeln",
     "name the day on which that time is, for example: on Saturday at 1:00": (

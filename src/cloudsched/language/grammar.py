@@ -8,7 +8,7 @@ clauses that cover a phrase together with its title.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -176,22 +176,38 @@ class Parser:
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
         """Return the clauses between two tokens, without a title. None if they do not cover all tokens.
 
-        If `bare`, a plain number is an hour, as in "make it 10".
+        If `bare`, a plain number that is nothing else is an hour, as in "make it 10".
         """
-        part = Parser(self.tokens[start:end], self.cursor.language)
-        part.cursor.bare = bare
-        result: list[Clause] = []
-        at = 0
-        while at < end - start:
-            joined = part.parse_joint(at) if result else None
-            found = part.parse_clause(part.cursor.at) if joined is not None else None
-            if found is None:
-                joined, found = None, part.parse_clause(at)  # words such as "plus" may begin a clause themselves
-            if found is None:
-                break
-            result += found[0] if joined is None else [joined, *found[0]]
+        for is_bare in (False, True)[: 1 + bare]:
+            part = Parser(self.tokens[start:end], self.cursor.language)
+            part.cursor.bare = is_bare
+            for _, at, before, found in part.walk(0):
+                if part.skip_end(at) == end - start:
+                    return (*before, *found)
+        return None
+
+    def walk(
+        self, at: int, *, is_behind: bool = False
+    ) -> Iterator[tuple[int, int, tuple[Clause, ...], Sequence[Clause]]]:
+        """Yield the clauses from a token on, one by one: where each begins and ends, those before it, and itself.
+
+        If they are behind others, words may join the first.
+        """
+        clauses: tuple[Clause, ...] = ()
+        while at < len(self.tokens):
+            joined = self.parse_joint(at) if clauses or is_behind else None
+            here = self.cursor.at if joined else at
+            if self.parse_clause(here) is None:
+                here, joined = at, None  # words such as "plus" may begin a clause themselves
+            found = self.parse_clause(here)
+            if found is None or "vague" in self.matches[here]:
+                return
+            if joined is not None:
+                clauses = (*clauses, joined)
             at = found[1]
-        return tuple(result) if result and part.skip_end(at) == end - start else None
+            self.furthest = max(self.furthest, at)
+            yield here, at, clauses, found[0]
+            clauses = (*clauses, *found[0])
 
     def parse_joint(self, at: int) -> Mark | None:
         """Parse the words that join two clauses, and whether "and" or "also" is among them."""

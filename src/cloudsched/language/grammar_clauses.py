@@ -270,7 +270,8 @@ def _take_country(c: Cursor) -> str | None:
     return None
 
 
-def _leave_out(found: tuple[Sequence[Point | NamedCalendars], ...]) -> list[Clause]:
+def leave_out(found: tuple[Sequence[Point | NamedCalendars], ...]) -> list[Clause]:
+    """Return the clauses that leave out days, and the days of calendars."""
     points = [each for some in found for each in some if not isinstance(each, NamedCalendars)]
     return [Except(tuple(points)), *(each for some in found for each in some if isinstance(each, NamedCalendars))]
 
@@ -324,7 +325,7 @@ _JOINT = " comma|and|or {comma|and|or} "
 Rule("exceptions", "found+=@left_out {" + _JOINT + "[except] found+=@left_out}")
 Rule(
     "except",  # except Fridays, but not in July and August, except on 6 March and Christmas
-    ("[comma|open] [comma|open] except found=@exceptions [close]", _leave_out),
+    ("[comma|open] [comma|open] except found=@exceptions [close]", leave_out),
 )
 Rule(
     "added",  # extra on 2027-03-01 at 09:00 and 2027-04-01 at 10:00: single dates, with their year and time

@@ -226,7 +226,7 @@ def _make_days(base: Days, days: Sequence[int], span: Span = NOWHERE) -> Days:
 _IN_DAYS = {Unit.DAY: 1, Unit.WEEK: _WEEK}
 
 
-def count_days(node: Relative, base: Days, period: Period) -> tuple[Days, OnlyIf | None]:
+def count_days(node: Relative, base: Days, period: Period) -> Days:
     """Return the days that lie a number of days before or after a day of each period."""
     [pick] = base.picks
     amounts = node.length.amounts if node.length is not None else ()
@@ -238,4 +238,4 @@ def count_days(node: Relative, base: Days, period: Period) -> tuple[Days, OnlyIf
     shift = -shift if node.back else shift
     days = [day + shift for day in _find_days(pick)]
     moved = _make_days(replace(base, period=period, marked=True), days, node.span)
-    return moved, None if pick.what == DAY else OnlyIf(((pick.what + shift) % _WEEK,), node.span)
+    return moved if pick.what == DAY else replace(moved, only=((pick.what + shift) % _WEEK,))

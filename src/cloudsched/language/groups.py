@@ -7,6 +7,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.nodes import (
+    DAY,
     Added,
     Clause,
     Clock,
@@ -48,7 +49,6 @@ class Group:
     part: Part | None = None
     months: Months | None = None
     week_start: WeekStart | None = None
-    only_if: OnlyIf | None = None
     exceptions: list[Except] = field(default_factory=list)
     """Days on which only this group does not run, since they have a time of their own."""
     joined: str = ""
@@ -155,7 +155,6 @@ _FIELDS: Final = {
     Part: "part",
     Months: "months",
     WeekStart: "week_start",
-    OnlyIf: "only_if",
 }
 """The part of a plan, or else of a group, that holds a clause."""
 
@@ -194,6 +193,13 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
             # "every day at 9 and at 12 on Sundays"
             is_daily = repeat is not None and repeat.unit == Unit.DAY and len(group.clocks) > 1
             clash = last or (is_daily and clause.span > group.clocks[-1].span and len(clause.picks) == 1)
+        case OnlyIf():
+            last_days = group.days[-1] if group.days else Days()
+            if not last_days.dates and {pick.what for pick in last_days.picks} != {DAY}:
+                hint = "name days of the month, for example: on the 13th if it is a Friday"
+                raise Refused("inexpressible", clause.span, hint)
+            group.days[-1] = replace(last_days, only=clause.weekdays)
+            return
         case Times():
             clash = (group.clocks and not joined) or group.window or group.grid
         case Window() | Grid():

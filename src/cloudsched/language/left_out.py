@@ -23,15 +23,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.schedules.schedule import Schedule
 
-_PERIODS: Final = {
-    Frequency.YEARLY: (relativedelta(month=1, day=1), relativedelta(years=1)),
-    Frequency.MONTHLY: (relativedelta(day=1), relativedelta(months=1)),
-    Frequency.WEEKLY: (relativedelta(), relativedelta(weeks=1)),
-}
-"""The way from a day to the beginning of its period, and the length of the period."""
 _DAY: Final = (relativedelta(), relativedelta(days=1))
-"""The period of all other rules."""
-_WEEK: Final = 7
+"""The way from a day to the beginning of its period, and the length of the period: a day for most rules."""
 
 
 def move_exdates(current: Schedule, shift: timedelta, full: Schedule) -> list[str]:
@@ -67,8 +60,12 @@ class _Images:
             each.copy_unchecked(timezone="UTC", exdates=(), calendars=(), business_day=None) for each in (current, full)
         )
         rules = [parse_rule(rule) for rule in (*current.rules, *full.rules)]
-        self._week_start = rules[-1].week_start
-        self._begin, self._length = _PERIODS.get(min(rule.frequency for rule in rules), _DAY)
+        periods = {
+            Frequency.YEARLY: (relativedelta(month=1, day=1), relativedelta(years=1)),
+            Frequency.MONTHLY: (relativedelta(day=1), relativedelta(months=1)),
+            Frequency.WEEKLY: (relativedelta(days=-6, weekday=rules[-1].week_start), relativedelta(weeks=1)),
+        }
+        self._begin, self._length = periods.get(min(rule.frequency for rule in rules), _DAY)
         self._periods: dict[datetime, dict[datetime, datetime]] = {}
 
     def find(self, local: datetime) -> datetime | None:
@@ -78,8 +75,6 @@ class _Images:
         if self._now.occurs(local):
             return local
         first = local.replace(hour=0, minute=0, second=0) + self._begin
-        if self._length.days == _WEEK:
-            first -= timedelta(days=(first.weekday() - self._week_start) % _WEEK)
         if first not in self._periods:
             bounds = first, first + self._length
             self._periods[first] = _pair(self._was.between(*bounds), self._now.between(*bounds))

@@ -99,10 +99,9 @@ def _repeat_counted(group: Group, context: Context) -> None:
             raise Refused("inexpressible", node.span, "name the date")
         if not isinstance(base, Days) or base.dates:
             continue
-        if repeat or base.marked or _is_repeated(replace(base, span=node.span), context, is_range=True):
+        if repeat or base.marked or _is_repeated(replace(base, span=node.span), context):
             period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
-            days, group.only_if = count_days(node, base, period)
-            group.days.append(replace(days, period=base.period))
+            group.days.append(replace(count_days(node, base, period), period=base.period))
             group.relatives.remove(node)
 
 
@@ -218,9 +217,7 @@ def settle_context(plan: Plan, context: Context) -> None:
 def _is_recurring(plan: Plan, context: Context) -> bool:
     if plan.recurs:
         return True
-    decided = [
-        _is_repeated(days, context, is_range=group.only_if is not None) for group in plan.groups for days in group.days
-    ]
+    decided = [_is_repeated(days, context) for group in plan.groups for days in group.days]
     if not any(decided):
         return False
     is_weekly = all(days.is_weekly for days in plan.days)
@@ -231,14 +228,14 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     return True
 
 
-def _is_repeated(days: Days, context: Context, *, is_range: bool) -> bool:
+def _is_repeated(days: Days, context: Context) -> bool:
     """Return whether days without "every" or a plural still mean a repetition. Ask if it is unclear."""
     period = days.period
     may_be_yearly = context.is_yearly or len(days.dates) >= _MANY_DATES
     if not (may_be_yearly and days.dates and all(date.year is None and date.month for date in days.dates)):
         if days.dates or (period and (period.year is not None or period.ahead is not None)):
             return False
-        several = len(days.picks) > 1 and not is_range
+        several = len(days.picks) > 1 and not days.only
         is_business = days.business and context.calendar is not None
         if period and period.months and not is_business:
             return several or len(period.months) > 1 or days.plural
@@ -296,7 +293,7 @@ def _place_within(group: Group, within: Period, context: Context) -> None:
     if not group.has_days:
         first, then = find_range(within, context, context.today)
         if within.ahead and within.unit != Unit.QUARTER:  # the first day of "next week", or the one after a week
-            then = add_length(context.today, Length(((within.unit, within.ahead),), within.span))
+            then = add_length(context.today, Length(((within.unit, within.ahead),)))
         options = [Option(say_day(day), day) for day in ((first, then) if within.ahead else (then,))]
         chosen = context.pick("which-of-month", within.span, options)
         group.relatives.append(Relative("day", (chosen - context.today).days, span=within.span))
@@ -355,7 +352,7 @@ def _find_moment(node: Relative, context: Context) -> datetime:
         raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
     now = context.now.replace(microsecond=0)
     for amount in sorted(amounts, reverse=True):
-        step = Length((amount,), node.span)
+        step = Length((amount,))
         if amount[0] < Unit.DAY:
             now = add_length(now, step)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeVar, dataclass_transform
 
@@ -29,14 +29,21 @@ class Unit(IntEnum):
     HALF_YEAR = 9
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def node(kind: type[T]) -> type[T]:
     """Make a class of nodes: what was said is a value that nothing changes."""
     return dataclass(frozen=True, slots=True)(kind)
 
 
 @node
-class Clock:
+class Node:
+    """What was said, and its place in the phrase."""
+
+    span: Span = field(default=NOWHERE, kw_only=True)
+
+
+@node
+class Clock(Node):
     """A time of day as written.
 
     Attributes:
@@ -60,15 +67,13 @@ class Clock:
     day_end: int = 0
     oclock: bool = False
     about: bool = False
-    span: Span = NOWHERE
 
 
 @node
-class Length:
+class Length(Node):
     """A length of time: an amount for each unit. Fractions are in the next smaller unit."""
 
     amounts: tuple[tuple[Unit, int], ...]
-    span: Span = NOWHERE
 
     @property
     def finest(self) -> Unit:
@@ -82,7 +87,7 @@ class Length:
 
 
 @node
-class Repeat:
+class Repeat(Node):
     """A frequency: every ``interval`` units, ``rate`` times in each (2 for twice a week, and 1 if not given).
 
     Attributes:
@@ -94,7 +99,6 @@ class Repeat:
     rate: int = 1
     loose: bool = False
     adverb: bool = False
-    span: Span = NOWHERE
 
 
 FOLLOWING = "following"
@@ -118,7 +122,7 @@ class Pick(NamedTuple):
 
 
 @node
-class Period:
+class Period(Node):
     """The period in which days are counted, or within which all happens: "in 2027", "next week".
 
     Attributes:
@@ -137,11 +141,10 @@ class Period:
     ahead: int | None = None
     each: bool = False
     definite: bool = False
-    span: Span = NOWHERE
 
 
 @node
-class Date:
+class Date(Node):
     """A date as written. Missing parts follow from the current date.
 
     Attributes:
@@ -157,11 +160,10 @@ class Date:
     swapped: tuple[int, int] | None = None
     clock: Clock | None = None
     is_leap_day: bool = False
-    span: Span = NOWHERE
 
 
 @node
-class Relative:
+class Relative(Node):
     """A day or an instant relative to another.
 
     Attributes:
@@ -181,11 +183,10 @@ class Relative:
     base: Point | None = None
     back: bool = False
     from_moment: bool = False
-    span: Span = NOWHERE
 
 
 @node
-class Days:
+class Days(Node):
     """Days by name, number or date, in a period.
 
     Attributes:
@@ -197,6 +198,7 @@ class Days:
         business: They are named as business days or the like, which a calendar of holidays may change.
         positions: The positions of the days among those picked in a week, month or year: the first, the last.
         others: They are the days of the week that no other part of the phrase names.
+        only: The weekdays to which days of the month are limited: the 13th if it is a Friday.
         moved: ``before`` or ``after``: on a day that is no business day, they move to the last before, or the next.
     """
 
@@ -213,7 +215,7 @@ class Days:
     positions: tuple[int, ...] = ()
     moved: str = ""
     others: bool = False
-    span: Span = NOWHERE
+    only: tuple[int, ...] = ()
 
     @property
     def is_counted(self) -> bool:
@@ -233,15 +235,14 @@ class Days:
 
 
 @node
-class Times:
+class Times(Node):
     """One or more times of day."""
 
     clocks: tuple[Clock, ...]
-    span: Span = NOWHERE
 
 
 @node
-class Part:
+class Part(Node):
     """A part of the day.
 
     Attributes:
@@ -255,11 +256,10 @@ class Part:
     today: bool = False
     is_ending: bool = False
     is_adverb: bool = False
-    span: Span = NOWHERE
 
 
 @node
-class Window:
+class Window(Node):
     """A window from one time of day to another. ``open_first`` and ``open_last`` exclude its ends.
 
     Attributes:
@@ -271,75 +271,67 @@ class Window:
     spoken: Clock | None = None
     open_first: bool = False
     open_last: bool = False
-    span: Span = NOWHERE
 
 
 @node
-class Grid:
+class Grid(Node):
     """Minutes, hours and seconds by number: "at minute 0 and 30 in hour 9 to 17"."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
     seconds: tuple[int, ...] = ()
-    span: Span = NOWHERE
 
 
 @node
-class Months:
+class Months(Node):
     """A limit to months."""
 
     months: tuple[int, ...]
     doubtful: bool = False
-    span: Span = NOWHERE
 
 
 @node
-class WeekStart:
+class WeekStart(Node):
     """The day on which weeks begin, which decides the weeks of "every 2 weeks". 0 is Monday."""
 
     weekday: int
-    span: Span = NOWHERE
 
 
 @node
-class OnlyIf:
+class OnlyIf(Node):
     """A limit of days of the month to some weekdays: "on the 13th if it is a Friday"."""
 
     weekdays: tuple[int, ...]
-    span: Span = NOWHERE
 
 
 @node
-class Added:
+class Added(Node):
     """Single dates besides the others, each with its time."""
 
     dates: tuple[Date, ...]
-    span: Span = NOWHERE
 
 
 @node
-class Stretch:
+class Stretch(Node):
     """All days from one to another."""
 
     first: Date | Relative
     last: Date | Relative
-    span: Span = NOWHERE
 
 
 Point = Date | Relative | Days | Months | Period
 
 
 @node
-class Start:
+class Start(Node):
     """The start of the schedule."""
 
     point: Point | None
     clock: Clock | None = None
-    span: Span = NOWHERE
 
 
 @node
-class End:
+class End(Node):
     """The end of the schedule: a point, a count or a length of time.
 
     Attributes:
@@ -354,19 +346,17 @@ class End:
     clock: Clock | None = None
     before: bool = False
     through: bool = False
-    span: Span = NOWHERE
 
 
 @node
-class Except:
+class Except(Node):
     """Exceptions, besides those of calendars."""
 
     points: tuple[Point | Stretch, ...]
-    span: Span = NOWHERE
 
 
 @node
-class NamedCalendars:
+class NamedCalendars(Node):
     """Calendars by their ids, the default one by "", and the effect of their days: ``SKIP``, ``BEFORE`` or ``AFTER``.
 
     Attributes:
@@ -376,11 +366,10 @@ class NamedCalendars:
     ids: tuple[str, ...]
     on: str = "SKIP"
     business_day: int | None = None
-    span: Span = NOWHERE
 
 
 @node
-class Place:
+class Place(Node):
     """A time zone. It has several names if the word is ambiguous.
 
     Attributes:
@@ -389,11 +378,10 @@ class Place:
 
     names: tuple[str, ...]
     is_loose: bool = False
-    span: Span = NOWHERE
 
 
 @node
-class Mark:
+class Mark(Node):
     """A word that applies to the whole phrase.
 
     These are ``and``, ``synchronised``, ``once``, ``skip-back``, ``skip-forward``, ``skip-omit``, ``following``,
@@ -401,30 +389,10 @@ class Mark:
     """
 
     kind: str
-    span: Span = NOWHERE
 
 
-Clause = (
-    Repeat
-    | Days
-    | Date
-    | Relative
-    | Times
-    | Part
-    | Window
-    | Grid
-    | Months
-    | WeekStart
-    | OnlyIf
-    | Added
-    | Period
-    | Start
-    | End
-    | Except
-    | NamedCalendars
-    | Place
-    | Mark
-)
+Clause = Node
+"""A part of a phrase that one rule of the grammar reads."""
 
 
 @node

@@ -213,4 +213,4 @@ def _place(result: Any, span: Span) -> Any:  # noqa: ANN401 -- nodes, or values 
         raise result
     if getattr(result, "span", span) == span:
         return result
-    return type(result)(*[getattr(result, name) for name in result.__slots__[:-1]], span)  # `replace` is slow
+    return type(result)(*[getattr(result, name) for name in result.__slots__], span=span)  # `replace` is slow

@@ -9,7 +9,7 @@ from cloudsched.domain.schedules.words import English
 from cloudsched.language.dates import resolve_date_order
 from cloudsched.language.grammar_days import list_weekdays
 from cloudsched.language.messages import say
-from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Days, OnlyIf, Period, Pick, Repeat, Unit
+from cloudsched.language.nodes import DAY, NOWHERE, WEEKENDDAY, WORKDAY, Days, Period, Pick, Repeat, Unit
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
@@ -136,21 +136,13 @@ def _limit_days(draft: Draft, all_days: Sequence[Days]) -> None:
         if not is_limit or period.year is not None or period.ahead is not None:
             raise Refused("contradiction", days.span)
         draft.months += period.months
-
-
-def _limit_weekdays(draft: Draft, only_if: OnlyIf) -> None:
-    if draft.weekdays or not draft.month_days:
-        hint = "name days of the month, for example: on the 13th if it is a Friday"
-        raise Refused("inexpressible", only_if.span, hint)
-    draft.weekdays = [(0, day) for day in only_if.weekdays]
+        draft.weekdays += [(0, day) for day in days.only]
 
 
 def build_day_rules(group: Group, context: Context, *, settled: bool = False) -> list[Draft]:
     """Return the rules for a group's days, without times of day yet."""
     months = list(group.months.months) if group.months else []
     drafts = _build_days(group, months, context)
-    if group.only_if and len(group.days) > 1:
-        raise Refused("inexpressible", group.only_if.span, "make two schedules: one for each kind of day")
     span = group.days[0].span if group.days else NOWHERE
     is_leap_day = any(date.is_leap_day for days in group.days for date in days.dates)
     is_told = settled or is_leap_day or (group.days and all(days.plural for days in group.days))
@@ -158,8 +150,6 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
         if months and draft.months and sorted(draft.months) != sorted(months):
             raise Refused("contradiction")
         draft.months = months or draft.months
-        if group.only_if:
-            _limit_weekdays(draft, group.only_if)
         longest = max(_LONGEST.get(month, 31) for month in draft.months or ALL_MONTHS)
         if draft.months and draft.month_days and all(abs(day) > longest for day in draft.month_days):
             raise Refused("never", span)
@@ -275,6 +265,8 @@ def _build_from_days(days: Days, context: Context) -> list[Draft]:
             "incomplete", days.span, "say of what, for example: every month on the last of Monday and Tuesday"
         )
     found = _build_from_dates(days, context) or _build_from_picks(days)
+    for draft in found if days.only else ():
+        draft.weekdays = [(0, day) for day in days.only]
     numbers = {pick.nth for pick in days.picks}
     if not days.loose or len(numbers) > 1:
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
@@ -13,10 +13,12 @@ from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 from cloudsched.language import messages
-from cloudsched.language.result import UNREAD, Reading
+from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+
+    from cloudsched.language.result import Reading
 
 DEFAULT_TIME = time(9)
 """The time of day of words that name a day and no time, unless a setting says otherwise."""
@@ -76,9 +78,10 @@ def read_schedule(  # noqa: PLR0913 -- each is named
         parsed = Schedule.parse(text, timezone=timezone, now=now)
         language = locale or "en"
         return ScheduleText(parsed, None, list_surprises(parsed, language), language)
-    return _read_words(
-        (),
-        text,
+    from cloudsched.language.reader import read  # noqa: PLC0415 - only words need the grammar
+
+    read_words = partial(
+        read,
         now=now,
         timezone=timezone,
         current=current,
@@ -87,17 +90,9 @@ def read_schedule(  # noqa: PLR0913 -- each is named
         default_calendar=default_calendar,
         has_title=not has_title,
     )
-
-
-def _read_words(lead: Sequence[tuple[str, int]], text: str, **asked: Any) -> ScheduleText:
-    from cloudsched.language.reader import Reader  # noqa: PLC0415 - only words need the grammar
-
-    def read(words: str) -> Reading:
-        return Reader(words, lead=lead, **asked).read()
-
-    reading = read(text)
+    reading = read_words(text)
     if reading.schedule is None:
-        raise _refuse(text, reading, read)
+        raise _refuse(text, reading, read_words)
     return ScheduleText(reading.schedule, reading.title, reading.assumptions, reading.language)
 
 
@@ -151,10 +146,13 @@ def read_until(
         except InvalidSchedule:
             continue
         at = found.schedule.anchor(now).first() if found.schedule.is_single_time else None
-        if at is not None and found.title is None:
+        if at is not None:
             return at
     hint = "Give a length of time, PT10M or 10 minutes, or one instant: tomorrow at 9:00."
     raise InvalidInput(field, f"{text[:MAX_SHOWN]!r} is not understood", hint)
+
+
+_MAKE: Final = (("make", 1),)
 
 
 def read_new_time(text: str, occurrence: datetime, *, now: datetime, timezone: str) -> datetime:
@@ -163,51 +161,27 @@ def read_new_time(text: str, occurrence: datetime, *, now: datetime, timezone: s
     A time alone is on its day, and a day alone has its time: "17:00", "Friday". "An hour later" counts from the
     occurrence, and "in two hours" from now.
 
-    Raises InvalidInput for ``to`` if it means none, or several.
+    Raises InvalidInput for ``to`` if it means none to come, or several.
     """
-    if is_notation(text) and len(text) > _DATE_LENGTH:  # a date alone has no time of its own
+    if is_notation(text) and len(text) != _DATE_LENGTH:  # a date alone has no time of its own
         return read_until(text, now=now, timezone=timezone, field="to")
-    zone, found = load_tzinfo(timezone), _read_beside(text, occurrence, now, timezone)
-    if found is None or (found - occurrence >= _FAR and str(found.astimezone(zone).year) not in text):
-        # A time or a day that has just passed comes again in a year, which is not what the words mean.
-        earlier = _read_beside(text, occurrence, min(now, occurrence) - timedelta(days=7), timezone)
-        found = min((each for each in (found, earlier) if each is not None), default=None)
-        if found is not None and found - occurrence >= _FAR:
-            local = found.astimezone(zone)
-            raise InvalidInput("to", f"can mean {local:%Y-%m-%d at %H:%M}", f"If so, give {local:%Y-%m-%dT%H:%M}.")
-    if found is None or found == occurrence:
-        hint = "Give its new time, day or both: 17:00, tomorrow, Friday at 10:00, an hour later."
-        raise InvalidInput("to", f"{text[:MAX_SHOWN]!r} is not understood", hint)
-    return found
+    from cloudsched.language.reader import Reader  # noqa: PLC0415 - only words need the grammar
 
-
-_BY: Final = (("by", 1),)
-"""Only a length of time may follow, such as "an hour later". It may end on another day."""
-_MOVE_ONE: Final = (("relocate", 1), ("one", 1), ("twice", 1), ("onto", 1))
-
-
-def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) -> datetime | None:
-    local = occurrence.astimezone(load_tzinfo(timezone)).replace(tzinfo=None)
-    alone = Schedule(rrule="FREQ=YEARLY", dtstart=local.isoformat(), timezone=timezone)  # of which it is the next
     once = Schedule(at=occurrence, timezone=timezone)
-    for lead, current in ((_BY, once), (_MOVE_ONE, alone), ((), once)):
-        read = partial(_read_words, lead, has_title=False) if lead else partial(read_schedule, has_title=True)
-        try:
-            moved = read(text, now=now, timezone=timezone, current=current).schedule
-        except AmbiguousSchedule as error:
-            schedules = [cast("dict[str, Any]", each["schedule"]) for each in error.readings]
-            times = [time for each in schedules for time in each.get("rdates", ())]
-            problem = f"can mean {', or '.join(times)}" if times else f"has several meanings: {text[:MAX_SHOWN]!r}"
+    reading = Reader(text, now, timezone, current=once, has_title=False, lead=_MAKE).read()
+    moved = reading.schedule
+    found = moved.anchor(now).first() if moved is not None and moved.is_single_time else None
+    if found is None:
+        hint = "Give its new time, day or both: 17:00, tomorrow, Friday at 10:00, an hour later."
+        if reading.readings:
             hint = "Write a time as 05:00 or 5 pm, and a day by its date."
-            raise InvalidInput("to", problem.replace("T", " at "), hint) from None
-        except InvalidSchedule:
-            continue
-        if moved.rules and moved.rdates:
-            moved = Schedule(dtstart=moved.rdates[0], timezone=timezone)
-        found = moved.anchor(now).first() if moved.is_single_time else None
-        if found is not None:
-            return found
-    return None
+        reasons = "; ".join(each.hint for each in reading.problems if each.code != "no-update")
+        raise InvalidInput("to", reasons or f"{text[:MAX_SHOWN]!r} is not one time", hint)
+    local = found.astimezone(load_tzinfo(timezone))
+    if found - occurrence >= _FAR and str(local.year) not in text:
+        # A day that has just passed comes again in a year, which is not what the words mean.
+        raise InvalidInput("to", f"can mean {local:%Y-%m-%d at %H:%M}", f"If so, give {local:%Y-%m-%dT%H:%M}.")
+    return found
 
 
 _MOST_CUT: Final = 3

@@ -156,7 +156,7 @@ def with_schedule(
     if locale is None and said == said_before:
         locale = named or None  # in the language that was named then
     key = f"{said}\n{locale}" if said and locale else said
-    known = current if current is not None and key is not None and key == current_text else None
+    known = current if key is not None and key == current_text else None
     if known is not None and known.is_single_time:
         known = None
     zone = {"timezone": OWNER_ZONE if known.follows_owner else known.timezone} if known else {}

@@ -312,7 +312,7 @@ def test_words_that_may_mean_a_time_that_has_passed_move_nothing(sim: Simulation
     task = make(sim, schedule="every day at 14:53")
     sim.advance_to(datetime(2027, 1, 1, 12, 40, tzinfo=UTC))
     before = sim.app.get(task).schedule
-    with pytest.raises(InvalidInput, match=r"in the past|If so, give 2027-12"):
+    with pytest.raises(InvalidInput, match=r"in the past|If so, give 202[78]"):
         sim.app.move(task, "next", words)
     assert sim.app.get(task).schedule == before
 

@@ -64,12 +64,11 @@ def _move_day(edge: int | None, included: int | None, side: int, day: int, perio
     )
 
 
-Rule("day_number", "day-number day=@number")
+Rule("day_number", "day-number day=@number:1..31", "day=@ordinal:1..31")
 Rule(
     "moved_days",  # the last business day before the 25th, the first working day on or after the 10th of each month
     (
-        _BUSINESS
-        + " [article] day=@day_number:1..31|@ordinal:1..31 !business|dayset|weekday|day-word|unit [period=@period]",
+        _BUSINESS + " [article] day=@day_number !business|dayset|weekday|day-word|unit [period=@period]",
         _move_day,
     ),
 )

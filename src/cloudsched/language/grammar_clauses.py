@@ -136,12 +136,10 @@ _THROUGH = 2
 
 def _make_day_range(first: int | None, last: int, period: Period) -> Days | None:
     is_repeated = period.each or (first is not None and not period.months)
-    is_in_months = (period.months or period.unit == Unit.MONTH) and period.ahead is None
-    first = first or 1
-    if not (is_repeated and is_in_months and first < last):
+    if not is_repeated or not (period.months or period.unit == Unit.MONTH) or period.ahead is not None:
         return None
-    picks = tuple(Pick(day, DAY) for day in range(first, last + 1))
-    return Days(picks, period, marked=True, on=True, plural=True)
+    picks = tuple(Pick(day, DAY) for day in range(first or 1, last + 1))
+    return Days(picks, period, marked=True, on=True, plural=True) if len(picks) > 1 else None
 
 
 def _make_date_range(dates: list[Date], first: int | None = None) -> list[Clause] | None:

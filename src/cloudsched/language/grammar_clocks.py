@@ -208,7 +208,8 @@ Rule(
     (
         (
             "&at|in|minute-number|second-number [at &minute-number|in|second-number] "
-            "[minute-number minutes=@sixtieths] [in hour-number hours=@hours] [second-number seconds=@sixtieths]"
+            "[minute-number minutes=@sixtieths] [in hour-number hours=@hours] "
+            "[second-number seconds=@sixtieths]"
         ),
         lambda minutes, hours, seconds: (
             Grid(minutes or (), hours or (), seconds or ()) if minutes or hours or seconds else None

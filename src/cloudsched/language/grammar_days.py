@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _DAYS = range(1, 32)
 _OF = "&of|in|month|each|per [of|in] [article] "
+_MONTHS_OF_QUARTER = "months+=@ordinal:1..3 {comma|and|or months+=@ordinal:1..3} unit"
 _NO_DAY = " !halfday|oclock|unit|times|clock-minute|to-last|zone-time|fraction"
 """What rules out that a number before it is a day of the month."""
 _NEXT = " comma|and|or|also {comma|and|or|also} "
@@ -43,11 +44,9 @@ Rule(
     ),
     (_OF + "!next interval=@interval !unit:4 unit=@calendar_unit", partial(Period, each=True)),
     (
-        _OF + "!next months=@ordinals unit of|in [article=article] [each=each] unit:6",
-        lambda months, article, each: (
-            Period(Unit.QUARTER, quarter_months=months, each=bool(each), definite=bool(article and not each))
-            if {1, 2, 3}.issuperset(months)
-            else None
+        _OF + _MONTHS_OF_QUARTER + " of|in [article=article] [each=each] unit:6",
+        lambda months, article, each: Period(
+            Unit.QUARTER, quarter_months=months, each=bool(each), definite=bool(article and not each)
         ),
     ),
     (

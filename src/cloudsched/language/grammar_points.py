@@ -100,8 +100,7 @@ Rule(
 )
 Rule(
     "edge_period",
-    ("month=month [year=@year]", lambda month, year: Period(Unit.YEAR, months=(month,), year=year)),
-    ("year=@year", _A_YEAR),
+    ("months+=month [year=@year]", "year=@year", _A_YEAR),
     ("ahead=next unit=@calendar_unit", Period),
     ("unit=@calendar_unit", partial(Period, ahead=0)),
 )
@@ -109,13 +108,12 @@ Rule("calendar_unit", ("value=unit:4..7", Unit))
 Rule("edge_of", "[at|on|in] edge=edge &of|in|month|next [of|in] [article] !each")
 
 
-def _find_edge(edge: int, period: Period) -> Relative:
-    return Relative("edge", ahead=period.ahead, base=Days((Pick(edge, DAY),), period))
-
-
 Rule(
     "edge",  # the end of the month, the beginning of next year
-    ("edge=@edge_of period=@edge_period", _find_edge),
+    (
+        "edge=@edge_of period=@edge_period",
+        lambda edge, period: Relative("edge", ahead=period.ahead, base=Days((Pick(edge, DAY),), period)),
+    ),
 )
 Rule(
     "repeated_edge",  # the end of each month, beginning of March, or "at the end" next to "every month"

@@ -3,7 +3,7 @@
     parse_nearest = Rule(
         "nearest",
         ("[on] [article] closest weekday=weekday to base=@point", lambda weekday, base: Relative("closest", ...)),
-        ("[on|for] coming dayset:1..2", "this dayset:1", lambda: Relative("weekend", ahead=0)),
+        ("[on|for] coming dayset:1..2", "this dayset:1..2", lambda: Relative("weekend", ahead=0)),
         "day=@day",
     )
 
@@ -12,19 +12,19 @@ returns None, the row does not match: it is a guard, too. Several patterns may s
 means the value that it names, or True. A `Refused` may be raised or returned. Nodes and refusals get the span of the
 row, those in a list only if they have none. A pattern is read from left to right and never tried again in another way:
 
-    class  a|b   the longest match of a class, or of the first of several
-    @rule  @a|@b           the first result that is not None of rules, or of functions in `RULES`
-    unit:5  @number:1..31  one with this value, or with one of these. ``1..`` has no end
-    /regex/                the text of a token, if it matches
-    <class  <a|b           the word before is of one of these classes. Nothing is consumed
-    name=...               the value of one of these, for the function
-    name+=...              the values of all that are so named, in a tuple
-    [a]  [a b]             all of it or nothing
-    {a}  {a b}             all of it, as often as it is there
-    &a  !a|b  &[a b]       it is here, or it is not. Nothing is consumed
+    class  a|b              the longest match of a class, or of the first of several
+    @rule  @a|@b            the first result that is not None of rules, or of functions in `RULES`
+    unit:5  @number:1..31   one with this value, or with one of these. ``1..`` has no end
+    /regex/                 the text of a token, if it matches
+    <class  <a|b            the word before is of one of these classes. Nothing is consumed
+    name=...                the value of one of these, for the function
+    name+=...               the values of all that are so named, in a tuple
+    [a]  [a b]              all of it or nothing
+    {a}  {a b}              all of it, as often as it is there
+    &a  !a|b  &[a b]        it is here, or it is not. Nothing is consumed
 
 A function for a pattern depends on the cursor's place alone, since its results are kept. It may consume nothing:
-``!@is_in_series`` is a guard, and ``start=@at`` a value. Rows are compiled when they are first used. A row is only
+``!@is_glued`` is a guard, and ``language=@language`` a value. Rows are compiled when they are first used. A row is only
 tried at words that can begin it, so begin it with classes: ``&number|tens`` before a function.
 """
 

@@ -323,7 +323,7 @@ class _Said(Cursor):
         if asked.intent is None and is_named and is_title and is_about_tasks and rest:
             asked, tasks = asked._replace(intent=Intent.RESTATE), find_meant(tasks, "")
         is_empty = all("comma" in self.kinds[at] for at in rest)
-        if asked.intent is None or not tasks or (self._sends and not is_empty):
+        if asked.intent is None or not tasks or (self._sends and not (is_empty and "send" in self.said)):
             return
         yield TaskRequest(
             asked.intent,

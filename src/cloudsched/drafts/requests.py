@@ -228,7 +228,8 @@ class _Said(Cursor):
 
     def __init__(self, text: str, language: Language, *, sends: bool = False) -> None:
         typed = tokenise(text, language.with_requests)
-        tokens = [_disown(each, language) for each in typed]
+        before = ["", *(each.text for each in typed)]
+        tokens = [_disown(each, follows, language) for each, follows in zip(typed, before, strict=False)]
         super().__init__(tokens, classify(tokens, language.with_requests), language.with_requests)
         self.text = text
         self.is_owned = tokens != typed
@@ -323,7 +324,7 @@ class _Said(Cursor):
         if asked.intent is None and is_named and is_title and is_about_tasks and rest:
             asked, tasks = asked._replace(intent=Intent.RESTATE), find_meant(tasks, "")
         is_empty = all("comma" in self.kinds[at] for at in rest)
-        if asked.intent is None or not tasks or (self._sends and not is_empty):
+        if asked.intent is None or not tasks or (self._sends and not (is_empty and "send" in self.said)):
             return
         yield TaskRequest(
             asked.intent,
@@ -450,12 +451,13 @@ class _Said(Cursor):
         return max(found, key=lambda each: each[0])[1:] if found else None
 
 
-def _disown(token: Token, language: Language) -> Token:
+def _disown(token: Token, before: str, language: Language) -> Token:
     """Return "tomorrow" for "tomorrow's": a day owns a task in "Monday's stretch"."""
     entries = language.with_requests.entries
     base = _POSSESSION.sub("", token.text)
     kinds = {kind for _, kind, _ in entries.get(base, ())}
-    if token.text in entries or kinds.isdisjoint(_DAYS):  # "Mondays", "morgens"
+    is_word = token.text in entries and before != "next"  # "Mondays", "morgens"
+    if is_word or kinds.isdisjoint(_DAYS):
         return token
     return token._replace(text=base, end=token.start + len(base))
 

@@ -193,10 +193,10 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
         update = min(meant, key=lambda each: each.decision is Decision.REFUSAL, default=None)
         if request.intent is Intent.RESTATE and _may_be_new(situation, asked, request, update):
             continue
-        if request.intent is Intent.RESTATE and update is not None:
-            note = "It changes a task that you have. If it is a new one, put its title in quotes."
-            update = replace(update, assumptions=(*update.assumptions, tell(situation.language, note)))
         if update is not None and update.decision is not Decision.REFUSAL:
+            if request.intent is Intent.RESTATE:
+                note = "It changes a task that you have. If it is a new one, put its title in quotes."
+                update = replace(update, assumptions=(*update.assumptions, tell(situation.language, note)))
             return update
         if operation is not None and request.is_whole and not channels and not fields:
             return operate(situation, operation, request.tasks)

@@ -60,7 +60,7 @@ DUTCH = Language(
             "week|weken|weekje|weekjes maand|maanden|maandje kwartaal|kwartalen jaar|jaren"
         ),
         "too-short": {0: "milliseconde|milliseconden|ms|microseconde|microseconden"},
-        "unit-short": {0: "s", 1: "m", 2: "h|u", 3: "d"},
+        "unit-short": number_words("s m h|u d"),
         "day-word": "dag|dagen",
         "the": "op de",
         "coming": "komende|aanstaande|eerstkomende|eerstvolgende|komend|aanstaand|a s|as",
@@ -187,14 +187,12 @@ DUTCH = Language(
             "oktober|okt november|nov december|dec",
             first=1,
         ),
-        "relday": {
-            -1: "gisteren|gisteravond|gistermiddag|gisterochtend|gistermorgen|gisternacht",
-            0: "vandaag",
-            1: "morgen",
-            2: "overmorgen",
-        },
+        "relday": number_words(
+            "gisteren|gisteravond|gistermiddag|gisterochtend|gistermorgen|gisternacht vandaag morgen overmorgen",
+            first=-1,
+        ),
         "now": {0: "nu|onmiddellijk|meteen nu"},
-        "tonight": {0: "vanochtend|vanmorgen", 1: "vanmiddag", 2: "vanavond", 3: "vannacht"},
+        "tonight": number_words("vanochtend|vanmorgen vanmiddag vanavond vannacht"),
         "part": dict(enumerate(_PARTS)),
         "parts": {at: _say_often(words) for at, words in enumerate(_PARTS)},
         "named-time": {720: "twaalf uur 's middags|het middaguur", 0: "middernacht|twaalf uur 's nachts"},

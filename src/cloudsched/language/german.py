@@ -7,23 +7,15 @@ from cloudsched.language.lexicon import Language, number_words
 _UNITS = number_words("ein zwei drei vier fünf sechs sieben acht neun", first=1)
 _TENS = {20: "zwanzig", 30: "dreißig", 40: "vierzig", 50: "fünfzig"}
 _ORDINALS = number_words(
-    "erste zweite dritte vierte fünfte sechste siebte achte neunte zehnte elfte zwölfte dreizehnte vierzehnte "
-    "fünfzehnte sechzehnte siebzehnte achtzehnte neunzehnte zwanzigste",
+    "erste* zweite* dritte* vierte* fünfte* sechste* siebte* achte* neunte* zehnte* elfte* zwölfte* dreizehnte* "
+    "vierzehnte* fünfzehnte* sechzehnte* siebzehnte* achtzehnte* neunzehnte* zwanzigste*",
     first=1,
 )
-_ORDINALS |= {20 + number: f"{unit}undzwanzigste" for number, unit in _UNITS.items()}
-_ORDINALS |= {30: "dreißigste", 31: "einunddreißigste"}
+_ORDINALS |= {20 + number: f"{unit}undzwanzigste*" for number, unit in _UNITS.items()}
+_ORDINALS |= {30: "dreißigste*", 31: "einunddreißigste*"}
 
 
 _WEEKDAYS = ("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonnabend", "sonntag")
-
-
-def _inflect(*stems: str, endings: str = "|n|r|s|m") -> str:
-    return "|".join(stem + ending for stem in stems for ending in endings.split("|"))
-
-
-def _inflect_adjective(*stems: str) -> str:
-    return _inflect(*stems, endings="|e|er|es|en|em")
 
 
 GERMAN = Language(
@@ -36,22 +28,22 @@ GERMAN = Language(
         )
         | {ten + number: f"{unit}und{word}" for number, unit in _UNITS.items() for ten, word in _TENS.items()},
         "tens": _TENS,
-        "ordinal": {number: _inflect(word) for number, word in _ORDINALS.items()},
+        "ordinal": _ORDINALS,
         "ordinal-end": {
-            -1: _inflect("letzte"),
-            -2: _inflect("vorletzte"),
-            -3: _inflect("drittletzte"),
-            -4: _inflect("viertletzte"),
-            -5: _inflect("fünftletzte"),
+            -1: "letzte*",
+            -2: "vorletzte*",
+            -3: "drittletzte*",
+            -4: "viertletzte*",
+            -5: "fünftletzte*",
         },
-        "to-last": _inflect("letzte"),
+        "to-last": "letzte*",
         "fraction": {30: "halben|halbe|einer halben|einer halbe|½", 15: "viertel|einer viertel|¼", 45: "dreiviertel|¾"},
         "and-half": {
             30: "½|und eine halbe|und ein halbes|und eine halbe stunde|und eine halbe minute",
             15: "und eine viertelstunde",
         },
         "halves": {
-            3: _inflect("anderthalb", "eineinhalb", endings="|e"),
+            3: "anderthalb|anderthalbe|eineinhalb|eineinhalbe",
             5: "zweieinhalb",
             7: "dreieinhalb",
             9: "viereinhalb",
@@ -66,11 +58,11 @@ GERMAN = Language(
             "monat|monate|monaten|monats quartal|quartale|quartalen|quartals jahr|jahre|jahren|jahres"
         ),
         "too-short": {0: "millisekunde|millisekunden|ms|mikrosekunde|mikrosekunden"},
-        "unit-short": {0: "s", 1: "m", 2: "h", 3: "d"},
+        "unit-short": number_words("s m h d"),
         "day-word": "tag|tages|tage",
         "the": "am|den|dem|der",
-        "coming": _inflect("kommende"),
-        "parity": {1: _inflect("ungerade"), 2: _inflect("gerade")},
+        "coming": "kommende*",
+        "parity": {1: "ungerade*", 2: "gerade*"},
         "that-one": "des monats|im monat",
         "edge-noun": {
             -5: "monatsende|monatsletzter|monatsletzten|ultimo|monatsultimo|ende des monats",
@@ -80,27 +72,23 @@ GERMAN = Language(
             -7: "jahresende|jahresultimo",
             7: "jahresanfang|jahresbeginn",
         },
-        "adverb": {
-            1: _inflect_adjective("minütlich"),
-            2: _inflect_adjective("stündlich"),
-            3: _inflect_adjective("täglich", "alltäglich", "tagtäglich") + "|tgl|tägl",
-            4: _inflect_adjective("wöchentlich", "allwöchentlich"),
-            5: _inflect_adjective("monatlich", "allmonatlich"),
-            6: _inflect_adjective("vierteljährlich", "quartalsweise", "quartalsmäßig"),
-            7: _inflect_adjective("jährlich", "alljährlich"),
-            8: _inflect_adjective("vierzehntägig", "vierzehntäglich", "zweiwöchentlich", "zweiwöchig", "14-tägig"),
-            9: _inflect_adjective("halbjährlich"),
-        },
+        "adverb": number_words(
+            "minütlich~ stündlich~ täglich~|alltäglich~|tagtäglich~|tgl|tägl "
+            "wöchentlich~|allwöchentlich~ monatlich~|allmonatlich~ "
+            "vierteljährlich~|quartalsweise~|quartalsmäßig~ jährlich~|alljährlich~ "
+            "vierzehntägig~|vierzehntäglich~|zweiwöchentlich~|zweiwöchig~|14-tägig~ halbjährlich~",
+            first=1,
+        ),
         "part-adverb": {
-            0: _inflect_adjective("allmorgendlich"),
-            2: _inflect_adjective("allabendlich"),
-            3: _inflect_adjective("allnächtlich", "nächtlich"),
+            0: "allmorgendlich~",
+            2: "allabendlich~",
+            3: "allnächtlich~|nächtlich~",
         },
-        "minute-adverb": {30: _inflect_adjective("halbstündlich"), 15: _inflect_adjective("viertelstündlich")},
+        "minute-adverb": {30: "halbstündlich~", 15: "viertelstündlich~"},
         "minute-unit": {30: "halbe stunde", 15: "viertelstunde|viertel stunde", 45: "dreiviertelstunde"},
         "hourly-point": {0: "jede volle stunde|zu jeder vollen stunde|zur vollen stunde jeder stunde"},
         "always": {1: "immer|jeweils|stets|jedes mal", 2: "regelmäßig"},
-        "recurring": _inflect_adjective("wiederkehrend", "regelmäßig", "wiederholend"),
+        "recurring": "wiederkehrend~|regelmäßig~|wiederholend~",
         "forever": "für immer|unbefristet|bis auf weiteres|auf unbestimmte zeit|dauerhaft",
         "yearly-event": "geburtstag|jahrestag|hochzeitstag|namenstag",
         "change-verb": {
@@ -198,7 +186,7 @@ GERMAN = Language(
             "oktober|okt november|nov dezember|dez",
             first=1,
         ),
-        "relday": {-1: "gestern", 0: "heute", 1: "morgen", 2: "übermorgen"},
+        "relday": number_words("gestern heute morgen übermorgen", first=-1),
         "now": {0: "jetzt|sofort"},
         "tonight": {
             0: "heute morgen|heute früh|heute vormittag",
@@ -207,8 +195,8 @@ GERMAN = Language(
             3: "heute nacht",
             4: "heute mittag",
         },
-        "part": {0: "vormittag|morgen|früh", 1: "nachmittag", 2: "abend", 3: "nacht", 4: "mittag"},
-        "parts": {0: "vormittags|morgens|frühmorgens", 1: "nachmittags", 2: "abends", 3: "nachts", 4: "mittags"},
+        "part": number_words("vormittag|morgen|früh nachmittag abend nacht mittag"),
+        "parts": number_words("vormittags|morgens|frühmorgens nachmittags abends nachts mittags"),
         "named-time": {720: "mittag|zwölf uhr mittags", 0: "mitternacht|mitternachts"},
         "noon-mark": "mittag|mittags|zu mittag|am mittag",
         "day-end": {
@@ -281,15 +269,15 @@ GERMAN = Language(
         "before": {-1: "vor"},
         "after": "nach",
         "times": "mal|male",
-        "twice": {1: "einmal", 2: "zweimal", 3: "dreimal", 4: "viermal", 5: "fünfmal", 6: "sechsmal"},
+        "twice": number_words("einmal zweimal dreimal viermal fünfmal sechsmal", first=1),
         "next": {
-            2: _inflect("übernächste"),
-            1: _inflect("nächste", "kommende", "folgende"),
+            2: "übernächste*",
+            1: "nächste*|kommende*|folgende*",
             0: "diesen|diese|dieser|dieses|diesem",
         },
         "in-total": "insgesamt|im ganzen",
         "the-next": "die nächsten|die kommenden|den nächsten|den kommenden|nächsten|kommenden",
-        "consecutive": "hintereinander|nacheinander|in folge|am stück|" + _inflect("aufeinanderfolgende"),
+        "consecutive": "hintereinander|nacheinander|in folge|am stück|aufeinanderfolgende*",
         "counted-weekday": number_words(
             "montage|montagen dienstage|dienstagen mittwoche|mittwochen donnerstage|donnerstagen freitage|freitagen "
             "samstage|samstagen|sonnabende|sonnabenden sonntage|sonntagen"
@@ -439,6 +427,7 @@ GERMAN = Language(
     ),
     innocent=frozenset({"jour", "fixe", "tag", "andere", "echter", "later", "begin"}),
     day_endings=("tag", "tage", "tagen", "tags"),
+    endings={"*": "|n|r|s|m", "~": "|e|er|es|en|em"},
     ordinal_dot=True,
     part_adverbs=True,
     verbs_last=True,

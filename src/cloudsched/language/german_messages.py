@@ -135,7 +135,6 @@ GERMAN_MESSAGES: Final = {
     "This is not understood": "Das ist nicht verständlich",
     "This change is not understood": "Diese Änderung ist nicht verständlich",
     "{said} at {words!r}": "{said} bei {words!r}",
-    "is it about {title!r}": "geht es um {title!r}",
     "is it about one that you have": "geht es um eine, die du hast",
     "It changes a task that you have. If it is a new one, put its title in quotes.": (
         "Das ändert eine Aufgabe, die du hast. Ist es eine neue, setze ihren Titel in Anführungszeichen."

@@ -236,6 +236,7 @@ class Language:
     Attributes:
         words: For each class its texts, separated by ``|``, or those of each value. Without values, it is 1.
         month_first: True if the month comes first in ``3/4``. None if usage differs.
+        endings: The endings that a mark behind a word stands for: ``letzte*``. Without a mark, it has none.
         ordinal_dot: True if ``24.`` is an ordinal.
         ordinal_endings: The endings that make a number an ordinal, besides those of English: ``15e``.
         clock24: True if the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
@@ -254,6 +255,7 @@ class Language:
     words: Mapping[str, str | Mapping[int, str]]
     requests: Mapping[str, str | Mapping[int, str]] = field(default_factory=dict)
     month_first: bool | None = None
+    endings: Mapping[str, str] = field(default_factory=dict)
     ordinal_dot: bool = False
     ordinal_endings: tuple[str, ...] = ()
     clock24: bool = False
@@ -272,10 +274,11 @@ class Language:
         for kind in self.words:
             for value, texts in self.list_words(kind).items():
                 for text in texts.split("|"):
-                    plain = text.replace("-", " ").replace(",", " ,")
-                    for spelling in _spell(plain):
-                        words = tuple(spelling.split())
-                        result.setdefault(words[0], []).append((words, kind, value))
+                    stem = text.rstrip("*~").replace("-", " ").replace(",", " ,")
+                    for ending in self.endings.get(text[-1], "").split("|"):
+                        for spelling in _spell(stem + ending):
+                            words = tuple(spelling.split())
+                            result.setdefault(words[0], []).append((words, kind, value))
         for entries in result.values():
             entries.sort(key=lambda entry: -len(entry[0]))
         return result

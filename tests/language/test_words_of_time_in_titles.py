@@ -47,6 +47,7 @@ def ask(phrase: str, locale: str) -> Reading:
         ("half-hour nap at 4pm", "en", "09-14 16:00", "half-hour nap"),
         ("run the nightly backup at 3am", "en", "09-15 03:00", "the nightly backup"),
         ("Termin mit Herrn Freitag jeden Montag um 10 Uhr", "de", "06-14 10:00", "Termin mit Herrn Freitag"),
+        ("Herrn Freitag um 15 Uhr zurückrufen", "de", "06-10 15:00", "Herrn Freitag zurückrufen"),
         ("Geburtstag von Jan jedes Jahr am 3. Mai", "de", "05-03 09:00", "Geburtstag von Jan"),
         ("jeden Abend um 21 Uhr Erste-Hilfe-Kurs", "de", "06-10 21:00", "Erste-Hilfe-Kurs"),
     ],

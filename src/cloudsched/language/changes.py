@@ -115,12 +115,12 @@ def find_change(parser: Parser) -> Change | None:
     begin = c.at
     change: Change | None = parse_counted(c)
     c.skip("polite", "stop", "skip-end")
-    if change is not None and c.ended:
+    if c.ended:
         return change
     end = len(parser.tokens)
     for at in reversed(range(begin, end)):
         here = parser.matches[at]
-        if "times" not in here and any(kind in _ENDS and match.end == end for kind, match in here.items()):
+        if any(kind in _ENDS and match.end == end for kind, match in here.items()):
             end = at
     return _parse_exchange(parser, begin, end) or _parse_edit(parser, begin, end)
 
@@ -266,8 +266,6 @@ def _parse_edit(parser: Parser, begin: int, end: int) -> Change | None:
         if kind and c.take(kind) is None:
             continue
         read = parser.parse_between(c.at, end, bare=is_made or kind == "only" or "instead" in tail)
-        if read is None and is_made and c.take("to", "onto") is not None:
-            read = parser.parse_between(c.at, end, bare=True)
         if read is not None:
             adds = "also" in tail and operation != "remove"
             return partial(change_schedule, read=read, operation="add" if adds else operation)

@@ -78,7 +78,7 @@ def _find(rows: _Rows[T], said: Mapping[str, AbstractSet[str]]) -> Iterator[T]:
 _PLACES: Final = ("-2", "-1", "0", "1", "2", "3", "4")
 """The places around a word that a row may name."""
 
-_FUNCTIONS: Final = HARMLESS | {"start", "repeat", "other", "closest", "hence"}
+_FUNCTIONS: Final = HARMLESS | {"start", "repeat", "other", "hence"}
 _WEAK: Final = frozenset(
     """
     weekday weekdays month part parts number tens ordinal ordinal-end unit feast named-time adverb bi tri part-adverb
@@ -152,6 +152,7 @@ _WORDS: Final = _compile(
         "weak number -1:at|on|in|from|to|until|before|after|past": 2.0,
         "weak leads": 0.25,  # "Friday drinks"
         "weak number 1:unit|hour-mark 2:plain": 0.25,  # "24 hour fitness"
+        "month|weekday -1:greeting": 0.08,  # "Mr Friday"
         "month|weekday -1:about|of|with|for -2:plain": 0.45,  # "lunch with June"
         "weak number|tens -1:!rim": 0.45,  # "skip rope 20 minutes"
         "weak -1:number": 0.45,
@@ -208,7 +209,7 @@ _WAYS: Final = _compile(
         "before:divided rest:end rest:before": 2.0,
         "all:!dated": 0.4,  # the schedule names times of day alone
         # "Monday gym | at 7": the day is no title
-        f"all:!dated before:!whole title:{_CALENDAR}": 2.0,
+        f"all:!dated before:!whole title:!greeting title:{_CALENDAR}": 2.0,
         "all:!day before:!whole title:half-known": 9.0,  # "sunset walk": when that is, nobody knows here
         "all:!timed before:!whole title:event": 9.0,
         "all:within all:repeats": 2.0,  # "plan next week every day at 9": what "next week" belongs to is not known
@@ -221,6 +222,7 @@ _WAYS: Final = _compile(
         "next:times end:amount last:plain": 0.4,  # "flight LH | 1830"
         "end:of next:start": 1.5,  # "birthday of | Jan"
         "last:edge": 2.0,
+        "last:greeting end:weekday|month": 9.0,
         "last:weekday|article end:number|tens|ordinal|article": 2.0,  # "on Friday | the 15th"
         "before:clause before:!shown last:weekday": 0.2,
         "all:several": 1.2,  # "football | Sunday every two weeks on Monday"
@@ -394,8 +396,6 @@ class _Covers:
         c.take("article")
         lead = tuple(parse_lead(c) or ())
         after = c.at
-        if c.ended:
-            lead = ()
         spared = sum(self._prices[begin:after]) if lead else 0.0
         said = _describe_all(before) | shown
         if shown and not said.isdisjoint({"timed", "sure"}) and "for" not in self._kinds[begin - 1]:
@@ -485,7 +485,7 @@ class _Covers:
         c.at = at
         c.skip("comma", "colon", "dash")
         outro = c.take("outro")
-        if c.at == at or c.at >= self._end or "compound" in self._kinds[at]:
+        if c.at >= self._end or "compound" in self._kinds[at]:
             return
         self._is_asked = self._is_asked or bool(outro and outro.value)
         is_shown = self._is_asked or not self._kinds[c.at - 1].isdisjoint({"colon", "dash"})

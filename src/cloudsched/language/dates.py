@@ -156,8 +156,6 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
         return _add_business_days(node, context, start)
     if node.kind == "weekdays":
         return find_next_weekday(weekday, start) + timedelta(weeks=node.count - 1)
-    if node.kind == "closest":
-        return find_next_weekday(weekday, start - timedelta(days=4))
     if node.length is None or node.length.finest < Unit.DAY:
         raise Refused("too-vague", node.span)
     return add_length(start, node.length, back=node.back)
@@ -198,8 +196,6 @@ def ask_day(days: Iterable[date], span: Span, context: Context) -> date:
 
 def find_nth_day(node: Days, context: Context, base: date) -> date:
     """Return the date of "the 2nd Friday of May" or "the 15th", not before ``base``."""
-    if node.dates:
-        return resolve_date(node.dates[0], context, base)
     pick, period = node.picks[0], node.period or Period()
     if not pick.nth:
         if node.period is not None:
@@ -227,5 +223,5 @@ def find_nth_day(node: Days, context: Context, base: date) -> date:
 def make_local_time(day: date, hour: int, minute: int, second: int = 0) -> datetime:
     """Return a naive local time."""
     if day.year > LAST_YEAR:
-        raise Refused("never", hint="choose an earlier year")
+        raise Refused("never")
     return datetime(day.year, day.month, day.day, hour, minute, second)  # noqa: DTZ001 -- local to the schedule's zone

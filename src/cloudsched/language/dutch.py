@@ -157,7 +157,7 @@ DUTCH = Language(
             "|iedere keer als|iedere keer dat|telkens als|telkens wanneer",
             2: "omdat|hoewel",
         },
-        "greeting": "goed|goede|goeden",
+        "greeting": "goed|goede|goeden|meneer|mevrouw|dhr|mevr",
         "hedge": (
             "max|maximaal|misschien|wellicht|eventueel|mogelijk|waarschijnlijk|liefst|vroeg|laat|vroeger|later|ooit"
         ),
@@ -246,7 +246,7 @@ DUTCH = Language(
             "|zo snel mogelijk|zsm|op een gegeven moment|meermaals|vaker|een keertje|zo nu en dan|op termijn"
         ),
         "at": "om|te",
-        "on": "op|op de|op het",
+        "on": "op|op de|op het|uiterlijk|uiterlijk op",
         "on-day": "op|op de",
         "in": "in",
         "ahead": "over",

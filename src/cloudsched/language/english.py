@@ -170,7 +170,7 @@ ENGLISH = Language(
             1: "if|when|whenever|while|unless|provided|assuming|since",
             2: "depending|weather|because",
         },
-        "greeting": "good",
+        "greeting": "good|mr|mrs|ms",
         "hedge": (
             "max|maybe|perhaps|possibly|probably|asap|soonish|early|late|earlier|later|sometime|somewhen"
             "|roughly|as required|as necessary|ideally|preferably"
@@ -322,7 +322,7 @@ ENGLISH = Language(
         "inclusive": "inclusive|included",
         "before": {-1: "before"},
         "after": "after",
-        "times": "times|time|x|occurrences|occurrence|repetitions|instances|runs|repeats",
+        "times": "times|time|x|sessions|occurrences|occurrence|repetitions|instances|runs|repeats",
         "twice": number_words("once twice thrice", first=1),
         "next": {1: "next|coming|the next|the coming|following|the following|upcoming", 0: "this|the current|current"},
         "in-total": "in total|altogether|overall|all told|in all|for a total of|a total of",
@@ -385,7 +385,6 @@ ENGLISH = Language(
         "verb-intro": {0: "make|run|execute|trigger|send"},
         "outro": "that|about|remind me to|remind me|remind me about|i want to|call it|titled|named|to|for",
         "zone-time": "time|local time|standard time|timezone|time zone|time-zone",
-        "closest": "closest|nearest",
         "relocate": "move it|change it|switch it|reschedule it|shift it|move|change|switch|reschedule|shift",
         "make": {
             1: "make it|change it to|move it to|change to|move to|switch to|set it to|reschedule to|put it at|use",

@@ -66,8 +66,7 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     if moved or (business and context.calendar is not None):
         for days in all_days:
             if not days.business or days.moved != moved:
-                hint = "make two schedules: one for business days, one for the others"
-                raise Refused("inexpressible", days.span, hint)
+                raise Refused("inexpressible", days.span, "make two schedules of it")
         counted = None if moved else _find_counted(all_days)
         number = counted or number
         if moved or counted:
@@ -81,7 +80,7 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     rules: list[object] = [rule for rule in schedule.calendars if rule.id not in found]
     rules += [{"id": name, "on": on} for name, on in found.items()]
     if len(rules) > MAX_CALENDARS:
-        raise Refused("too-many", hint=say("a schedule may name {count} calendars", count=MAX_CALENDARS))
+        raise Refused("too-many")
     return schedule.model_copy(update={"calendars": rules, "business_day": number})
 
 
@@ -92,11 +91,7 @@ def _find_counted(all_days: list[Days]) -> int | None:
     pick, *others = {pick for days in all_days for pick in days.picks}
     is_yearly = any(days.period is not None and days.period.unit != Unit.MONTH for days in all_days)
     if others or pick.what != WORKDAY or (is_yearly and abs(pick.nth) > _MOST_IN_A_MONTH):
-        raise Refused(
-            "inexpressible",
-            all_days[0].span,
-            "make two tasks, each with one business day of the month: for example one for the first, one for the last",
-        )
+        raise Refused("inexpressible", all_days[0].span, "make two schedules of it")
     return pick.nth
 
 
@@ -140,7 +135,7 @@ def _list_stretch(point: Stretch | Period, context: Context, base: date) -> list
     if days < 0 or last < context.today:
         raise Refused("past", point.span)
     if days >= _LONGEST_STRETCH:
-        raise Refused("inexpressible", point.span, "name months, or make two schedules: one before, one after")
+        raise Refused("inexpressible", point.span, "make two schedules of it")
     context.assume(say("It leaves out {first:%Y-%m-%d} to {last:%Y-%m-%d}.", first=first, last=last))
     dates = [(first + timedelta(days=day)).isoformat() for day in range(days + 1)]
     context.stretched.update(dates)

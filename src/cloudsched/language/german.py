@@ -49,7 +49,7 @@ GERMAN = Language(
             9: "viereinhalb",
             11: "fünfeinhalb",
         },
-        "half": {-15: "dreiviertel", -30: "halb", 15: "viertel"},
+        "half": {-15: "dreiviertel|drei viertel", -30: "halb", 15: "viertel"},
         "article": "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines|ne|nen|ner|nem",
         "a": "ein|eine|einen|einem|einer",
         "each": "jd|jeden|jede|jedes|jeder|jedem|alle|allen",
@@ -151,7 +151,7 @@ GERMAN = Language(
             1: "wenn|falls|sobald|solange|sofern|seit",
             2: "weil|obwohl",
         },
-        "greeting": "gut|gute|guten|schönen",
+        "greeting": "gut|gute|guten|schönen|herr|herrn|frau",
         "hedge": (
             "max|maximal|vielleicht|eventuell|evtl|möglichst|gleich|bald|früh|spät|früher|später|zeitig"
             "|irgendwann|wahrscheinlich|bedarf|regen|schnee|gutem wetter|schlechtem wetter|schönem wetter"
@@ -186,7 +186,7 @@ GERMAN = Language(
             "oktober|okt november|nov dezember|dez",
             first=1,
         ),
-        "relday": number_words("gestern heute morgen übermorgen", first=-1),
+        "relday": {-1: "gestern", 0: "heute|gleich heute", 1: "morgen|gleich morgen", 2: "übermorgen"},
         "now": {0: "jetzt|sofort"},
         "tonight": {
             0: "heute morgen|heute früh|heute vormittag",
@@ -245,7 +245,7 @@ GERMAN = Language(
             "|in einem moment|in einem augenblick|bei gelegenheit|zu gegebener zeit|in nächster zeit"
         ),
         "at": "um|zu|um punkt|um schlag",
-        "on": "am|an|an den|an dem|zum|den",
+        "on": "am|an|an den|an dem|zum|den|gleich am|spätestens am",
         "on-day": "am|an",
         "in": "in|im",
         "of": "des|der|vom|im|in|von",

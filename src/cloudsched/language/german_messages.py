@@ -182,7 +182,6 @@ GERMAN_MESSAGES: Final = {
     # errors
     "{text!r} can mean {choices}": "{text!r} kann bedeuten: {choices}",
     "; or ": "; oder ",
-    " at {words!r}": " bei {words!r}",
     "Say what is meant.": "Sag, was gemeint ist.",
     "{text!r} cannot be scheduled": "{text!r} lässt sich nicht planen",
     "{text!r} is not understood": "{text!r} ist nicht verständlich",
@@ -259,9 +258,9 @@ GERMAN_MESSAGES: Final = {
     "That is on {days}, in the night.": "Das ist am {days}, in der Nacht.",
     "The schedule does not run then, so nothing changes.": "Der Zeitplan läuft dann nicht, also ändert sich nichts.",
     # further hints
-    "this looks like {name}; write when it runs in one of the languages {known}, and put a title that is meant so in quotes": (
-        "das sieht nach {name} aus; schreib in einer der Sprachen {known}, wann es läuft, und setze einen Titel, der so "
-        "gemeint ist, in Anführungszeichen"
+    "this looks like {name}; write when it runs in English, German or Dutch, and put a title that is meant so in quotes": (
+        "das sieht nach {name} aus; schreib auf Englisch, Deutsch oder Niederländisch, wann es läuft, und setze einen "
+        "Titel, der so gemeint ist, in Anführungszeichen"
     ),
     "this looks like {name}; say so by the locale {locale!r}, and put a title that is meant so in quotes": (
         "das sieht nach {name} aus; sag es mit der Locale {locale!r}, und setze einen Titel, der so gemeint ist, in "
@@ -269,13 +268,9 @@ GERMAN_MESSAGES: Final = {
     ),
     "at most {count} can be skipped at once": "höchstens {count} lassen sich auf einmal auslassen",
     "it runs only {count} times more": "es läuft nur noch {count}-mal",
-    "it has different times on different days; describe the whole schedule again": (
-        "es hat an verschiedenen Tagen verschiedene Uhrzeiten; beschreib den ganzen Zeitplan neu"
-    ),
     "that moves it to another day; give the new days and times": (
         "das verschiebt es auf einen anderen Tag; nenne die neuen Tage und Uhrzeiten"
     ),
-    "say at what time of day it should run": "sag, um wie viel Uhr es laufen soll",
     "say which one moves by its day": "sag durch seinen Tag, welcher Termin verschoben wird",
     "one occurrence moves to one time": "ein Termin wird auf eine Uhrzeit verschoben",
     "it runs {count} times on {day:%Y-%m-%d}; say which one should move": (
@@ -284,30 +279,17 @@ GERMAN_MESSAGES: Final = {
     "name one day, or how often: every month on the 2nd Tuesday": (
         "nenne einen Tag, oder wie oft: jeden Monat am 2. Dienstag"
     ),
-    "choose an earlier year": "nimm ein früheres Jahr",
     "{day:%Y-%m-%d} is a {weekday}": "der {day:%d.%m.%Y} ist ein {weekday}",
-    "a schedule may name {count} calendars": "ein Zeitplan darf {count} Kalender nennen",
-    "make two schedules: one for business days, one for the others": (
-        "mach zwei Zeitpläne: einen für Werktage, einen für die anderen"
-    ),
-    "name months, or make two schedules: one before, one after": (
-        "nenne Monate, oder mach zwei Zeitpläne: einen davor, einen danach"
-    ),
     "name a day that every month has": "nenne einen Tag, den jeder Monat hat",
     "give its date, for example: except 2026-11-26": "nenne das Datum, zum Beispiel: außer am 26.11.2026",
     "name a time zone by its city, or write it as Europe/London": (
         "nenne die Zeitzone nach ihrer Stadt, oder schreib sie wie Europe/London"
     ),
-    "count it from a day of the month": "zähle es ab einem Tag des Monats",
-    "count it from a weekday or a day of the month": "zähle es ab einem Wochentag oder einem Tag des Monats",
-    "count it in days or weeks": "zähle es in Tagen oder Wochen",
-    "name a day that is in the same month": "nenne einen Tag, der im selben Monat liegt",
-    "name the date": "nenne das Datum",
-    "make two tasks, each with one business day of the month: for example one for the first, one for the last": (
-        "mach zwei Aufgaben, jede mit einem Arbeitstag des Monats: zum Beispiel eine für den ersten, eine für den letzten"
+    "count it in days or weeks, from a weekday or a day of the month": (
+        "zähle es in Tagen oder Wochen, ab einem Wochentag oder einem Tag des Monats"
     ),
+    "make two schedules of it": "mach zwei Zeitpläne daraus",
     "name the days, for example: every Monday and Tuesday": "nenne die Tage, zum Beispiel: jeden Montag und Dienstag",
-    "make two schedules, each with days of one month": "mach zwei Zeitpläne, jeden mit Tagen eines Monats",
     "it says {rate} times but names {named}; make them agree": (
         "es soll {rate}-mal sein, genannt sind aber {named}; bring das in Einklang"
     ),
@@ -326,10 +308,7 @@ GERMAN_MESSAGES: Final = {
         "nenne einen Zeitraum (von 9:00 bis 17:00) oder einen Anfang (ab 9:00)"
     ),
     "a window that crosses midnight must apply to every day": "ein Zeitraum über Mitternacht muss für jeden Tag gelten",
-    "name the minutes as well": "nenne auch die Minuten",
-    "keep either the number of times or the end date": "behalte entweder die Anzahl oder das Ende",
     "give an end date instead of a number of times": "nenne ein Ende statt einer Anzahl",
-    "use either an interval in days or days of the week": "nimm entweder einen Abstand in Tagen oder Wochentage",
     "say the times before and after midnight one by one": "sag die Zeiten vor und nach Mitternacht einzeln",
     "name the day on which that time is, for example: on Saturday at 1:00": (
         "nenne den Tag, an dem diese Uhrzeit ist, zum Beispiel: am Samstag um 1:00"
@@ -345,8 +324,6 @@ GERMAN_MESSAGES: Final = {
     "describe the whole schedule again": "beschreib den ganzen Zeitplan neu",
     "it runs once only": "es läuft nur einmal",
     "say on which days it should run": "sag, an welchen Tagen es laufen soll",
-    "say at what time it should run once": "sag, um wie viel Uhr es einmal laufen soll",
-    "say on which day, and at what time": "sag, an welchem Tag und um wie viel Uhr",
     "it does not run at this time; say at which it should run": "um diese Zeit läuft es nicht; sag, um welche es laufen soll",
     "it runs on other days than these; say on which it should run": (
         "es läuft an anderen Tagen; sag, an welchen es laufen soll"

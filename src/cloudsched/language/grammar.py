@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 
 from cloudsched.language import grammar_clauses, grammar_clocks, grammar_points  # noqa: F401 -- they name rules
-from cloudsched.language.lexicon import PLAIN, Cursor, Language, Matches, Token, classify
+from cloudsched.language.lexicon import Cursor, Language, Matches, Token, classify
 from cloudsched.language.nodes import (
     DAY,
     Clause,
@@ -148,8 +148,6 @@ _CLAUSES = [
 @cache
 def _find_rules(kinds: frozenset[str]) -> list[Callable[[Cursor], Clause | list[Clause] | None]]:
     """Return the rules for clauses that words of these classes can begin, in order."""
-    if kinds <= PLAIN:
-        return [RULES["place"]]  # a word outside the lexicon may begin a city, which names a time zone
     return [rule for rule in _CLAUSES if not getattr(rule, "first", {ANY}).isdisjoint({*kinds, ANY})]
 
 
@@ -243,8 +241,6 @@ class Parser:
         return self._memo[at]
 
     def _try_rules(self, at: int) -> tuple[list[Clause], int] | None:
-        if at >= len(self.matches):
-            return None
         c = self.cursor
         for rule in _find_rules(c.kinds[at]):
             c.at = at

@@ -212,6 +212,7 @@ Rule(
 Rule(
     "end",  # until June 30, before Christmas, for 3 weeks, 10 times
     "&until days=@day_range",
+    ("until ordinal-end:-1 weekday !of|in|before|month", lambda: Refused("past")),
     (
         "joint=until [on] point=@day_point [inclusive=inclusive] [clock=@any_clock]",
         "joint=until|before [on] point=@point [inclusive=inclusive]",

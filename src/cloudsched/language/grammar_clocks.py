@@ -176,7 +176,7 @@ _JOINT = "comma|and|also [comma|and|also] "
 Rule("next_bare", _JOINT + "[at] clock=@last_clock", "clock=@adjacent")
 Rule("next_clock", _JOINT + "at clock=@last_clock", _JOINT + "clock=@clock", "clock=@adjacent")
 Rule("said_at", "at", "&about", "&number|tens|pair|clock &@is_bare")
-Rule("to_hour", "until !@year [at]", "!until to|dash [at]")
+Rule("to_hour", "until !@year [at]", r"!until to|dash [at] ![&number|tens &@is_glued !/\d.*/]")
 _SPOKEN_TOO = "[ &spoken=@spoken ] "
 Rule(
     "times",  # at 9:00, 12 and 17:30, 3pm, 9am to 5pm

@@ -44,6 +44,7 @@ Rule(
     "day",  # "heute Morgen" is this morning, "am Morgen" in the morning, and neither is tomorrow
     ("[on !part] [for] !tonight count=relday", partial(Relative, "day")),
 )
+Rule("one_week", ("unit:4", lambda: 1))
 Rule("weeks", "count=@count unit:4", ("a unit:8", lambda: 2))
 Rule(
     "business_days",
@@ -70,7 +71,11 @@ Rule(
         _IN_NO_SERIES + "[on] in|ahead count=@weeks [on] weekday=weekday",
         partial(Relative, "weeks-on", from_moment=True),
     ),
-    (_IN_NO_SERIES + "[on] count=@weeks on weekday=weekday", partial(Relative, "weeks-on")),
+    (
+        _IN_NO_SERIES + "[on] count=@weeks on weekday=weekday",
+        "[on] weekday=weekday count=@one_week &at|comma",  # Thursday week
+        partial(Relative, "weeks-on"),
+    ),
     (
         "in|ahead count=@business_days",
         "count=@business_days hence",
@@ -96,7 +101,6 @@ Rule(
     ),
     ("[on|for] coming dayset:1..2", "[on|for|at] ahead=next dayset:1..2", partial(Relative, "weekend")),
     ("[on|for] coming weekday=weekday", "[on|for] ahead=next weekday=weekday", partial(Relative, "weekday")),
-    ("[on] [article] closest weekday=weekday to base=@single_day", partial(Relative, "closest")),
 )
 Rule(
     "edge_period",
@@ -213,12 +217,12 @@ def _make_days(base: Days, days: Sequence[int], span: Span = NOWHERE) -> Days:
     period = base.period or Period()
     most = min((monthrange(_COMMON_YEAR, month)[1] for month in period.months), default=_SURE_DAYS)
     if not period.months and period.unit != Unit.MONTH:
-        raise Refused("inexpressible", span, "count it from a day of the month")
+        raise Refused("inexpressible", span, "count it in days or weeks, from a weekday or a day of the month")
     side = 1 if base.picks[0].nth > 0 else -1  # the end of the month from which they are counted
     is_over = any(day * side <= 0 for day in days)
     is_far = max(map(abs, (base.picks[0].nth, *days))) > most
     if is_far or (is_over and (period.months or period.interval > 1)):
-        raise Refused("inexpressible", span, "name a day that is in the same month")
+        raise Refused("inexpressible", span, "name a day that every month has")
     picks = tuple(Pick(day if day * side > 0 else day - side, DAY) for day in days)
     return replace(base, picks=picks, on=True, span=span)
 
@@ -231,10 +235,8 @@ def count_days(node: Relative, base: Days, period: Period) -> Days:
     [pick] = base.picks
     amounts = node.length.amounts if node.length is not None else ()
     shift = sum(_IN_DAYS.get(unit, _WEEK * _WEEK) * count for unit, count in amounts)
-    if not 0 < shift <= _SURE_DAYS:
-        raise Refused("inexpressible", node.span, "count it in days or weeks")
-    if pick.what > DAY:
-        raise Refused("inexpressible", node.span, "count it from a weekday or a day of the month")
+    if pick.what > DAY or not 0 < shift <= _SURE_DAYS:
+        raise Refused("inexpressible", node.span, "count it in days or weeks, from a weekday or a day of the month")
     shift = -shift if node.back else shift
     days = [day + shift for day in _find_days(pick)]
     moved = _make_days(replace(base, period=period, marked=True), days, node.span)

@@ -12,12 +12,13 @@ import unicodedata
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.dutch import DUTCH
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
-from cloudsched.language.lexicon import HARMLESS, WORD, Language, Token
+from cloudsched.language.lexicon import CLOCK, HARMLESS, WORD, Language, Token
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -118,7 +119,7 @@ _SCRIPTS: Final = {
     "HIRAGANA": "Japanese",
     "KATAKANA": "Japanese",
     "HANGUL": "Korean",
-    "CJK": "Chinese",
+    "CJK": "Chinese or Japanese",
     "ARABIC": "Arabic",
     "HEBREW": "Hebrew",
     "THAI": "Thai",
@@ -126,8 +127,6 @@ _SCRIPTS: Final = {
     "GREEK": "Greek",
 }
 """Scripts without spaces between words, or without any word that is known here."""
-_JAPANESE: Final = frozenset("曜毎時")
-"""Characters of Japanese words about time that Chinese writes differently."""
 _SHORTEST: Final = 4
 """The least length of a telling word. Shorter ones belong to too many languages, unless they have a rare letter."""
 
@@ -176,8 +175,6 @@ def find_languages(word: str, language: Language) -> frozenset[str]:
     if word.isascii():
         return frozenset()
     scripts = [unicodedata.name(letter, "").partition(" ")[0] for letter in word]
-    if not _JAPANESE.isdisjoint(word) or "HIRAGANA" in scripts:
-        return frozenset({"Japanese"})
     return frozenset({_SCRIPTS[script] for script in scripts if script in _SCRIPTS})
 
 
@@ -187,17 +184,22 @@ def name_language(tokens: Iterable[Token], language: Language) -> str | None:
     for token in tokens:
         if token.kind == WORD and token.text not in language.entries:
             votes.update(find_languages(token.text, language) - {language.name})
-    if "Japanese" in votes:
-        votes.pop("Chinese", None)
-    return max(sorted(votes), key=votes.__getitem__) if votes else None
+    return max(sorted(votes, reverse=True), key=votes.__getitem__) if votes else None
 
 
 def guess_language(tokens: Sequence[Token], languages: Iterable[Language]) -> Language:
-    """Return the language that knows most of the words of a phrase. Among equals, it is the first."""
+    """Return the language that knows most of the words of a phrase. Among equals, it is the first.
+
+    A day before a time of day counts more, since "Do 19:30" is none in English.
+    """
     words = [token.text for token in tokens if token.kind == WORD]
+    timed = {word.text for word, then in pairwise(tokens) if then.kind == CLOCK}
 
     def count(language: Language) -> int:
         known = [(word, {kind for _, kind, _ in language.entries.get(word, ())}) for word in words]
-        return sum(bool(kinds) + bool(kinds - HARMLESS and _is_telling(word)) for word, kinds in known)
+        return sum(
+            bool(kinds) + bool(kinds - HARMLESS and _is_telling(word)) + ("weekday" in kinds and word in timed)
+            for word, kinds in known
+        )
 
     return max(languages, key=count)

@@ -96,7 +96,7 @@ def _repeat_counted(group: Group, context: Context) -> None:
     for node in [node for node in group.relatives if node.kind == "length"]:
         base = node.base
         if isinstance(base, Date) and repeat:
-            raise Refused("inexpressible", node.span, "name the date")
+            raise Refused("inexpressible", node.span)
         if not isinstance(base, Days) or base.dates:
             continue
         if repeat or base.marked or _is_repeated(replace(base, span=node.span), context):
@@ -182,7 +182,7 @@ def _settle_bounds(plan: Plan, only: Group) -> None:
     # "every month from the 1st to the 5th", "every year from July 1 to July 5"
     begin, end = first.day or 0, last.day or 0
     if last.month != first.month or not 0 < begin < end:
-        raise Refused("inexpressible", last.span, "make two schedules, each with days of one month")
+        raise Refused("inexpressible", last.span, "make two schedules of it")
     picks = tuple(Pick(day, DAY) for day in range(begin, end + 1))
     period = Period(Unit.YEAR, months=(first.month,)) if first.month else None
     only.days = [Days(picks, period, marked=True, on=True, plural=True, span=last.span)]

@@ -171,8 +171,7 @@ class Relative(Node):
             None for the coming one), ``weekend`` (likewise, one day of it or both), ``week`` (a weekday of
             the week ``ahead`` weeks from now), ``length`` (from ``base``, or now), ``weekdays`` (``count``
             such weekdays from ``base``), ``weeks-on`` (a weekday ``count`` weeks on), ``business`` (``count``
-            business days from today), ``edge`` (``base``, the start or end of a period), ``closest`` (the weekday
-            closest to ``base``), ``now``.
+            business days from today), ``edge`` (``base``, the start or end of a period), ``now``.
     """
 
     kind: str

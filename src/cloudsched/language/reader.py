@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.allowance import spend_steps
@@ -106,16 +105,7 @@ def read(  # noqa: PLR0913 -- each is named
         InvalidSchedule: The time zone does not exist.
         ValueError: ``now`` is naive, or the language is not supported.
     """
-    return Reader(
-        text,
-        now=now,
-        timezone=timezone,
-        locale=locale,
-        current=current,
-        default_time=default_time,
-        default_calendar=default_calendar,
-        has_title=has_title,
-    ).read()
+    return Reader(text, now, timezone, locale, current, default_time, default_calendar, has_title).read()
 
 
 _LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "outro"})
@@ -250,10 +240,9 @@ class Reader:
             )
         else:
             hint = say(
-                "this looks like {name}; write when it runs in one of the languages {known}, "
-                "and put a title that is meant so in quotes",
+                "this looks like {name}; write when it runs in English, German or Dutch, and put a title that is meant "
+                "so in quotes",
                 name=say(name),
-                known=reduce(lambda first, then: say("{first}, {then}", first=first, then=then), map(say, known)),
             )
         span = next((each.start, each.end) for each in parser.tokens if name_language([each], self.language))
         return Refused("other-language", span, hint)

@@ -214,7 +214,7 @@ def _build_interval(group: Group, repeat: Repeat, context: Context, *, is_on_the
     if repeat.unit == Unit.HOUR and grid.minutes:
         draft.seconds = grid.seconds or (0,)
     elif repeat.unit == Unit.HOUR and grid.seconds:
-        raise Refused("inexpressible", grid.span, "name the minutes as well")
+        raise Refused("inexpressible", grid.span)
     return [draft]
 
 
@@ -357,7 +357,7 @@ class Builder:
     def _apply_end(self, plan: Plan) -> None:
         context, end = self.context, plan.ends[-1]
         if len(plan.ends) > 1:
-            raise Refused("contradiction", end.span, "keep either the number of times or the end date")
+            raise Refused("contradiction", end.span)
         if plan.within:
             raise Refused("contradiction", end.span)
         self.until = None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from cloudsched.errors import InvalidSchedule, Portable, SearchLimitReached
-from cloudsched.language.messages import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -154,14 +153,3 @@ class Reading:
     readings: tuple[Alternative, ...] = ()
     problems: tuple[Problem, ...] = ()
     language: str = "en"
-
-    def explain(self) -> str:
-        """Return a question or a refusal as one message to show to the user. Empty for a schedule."""
-        told = []
-        for problem in self.problems:
-            place = tell(self.language, " at {words!r}", words=problem.words) if problem.words else ""
-            told.append(f"{problem.code}{place}: {problem.hint}")
-        text = "; ".join(told)
-        if self.readings:
-            text += ": " + tell(self.language, "; or ").join(repr(each.description) for each in self.readings)
-        return text

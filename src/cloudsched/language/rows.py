@@ -2,7 +2,7 @@
 
     parse_nearest = Rule(
         "nearest",
-        ("[on] [article] closest weekday=weekday to base=@point", lambda weekday, base: Relative("closest", ...)),
+        ("[on] weekday=weekday [comma] [of|in] ahead=next unit:4", lambda weekday, ahead: Relative("week", ...)),
         ("[on|for] coming dayset:1..2", "this dayset:1..2", lambda: Relative("weekend", ahead=0)),
         "day=@day",
     )

@@ -220,8 +220,7 @@ def _build_days(group: Group, months: Sequence[int], context: Context) -> list[D
         if draft.freq not in {"MONTHLY", "YEARLY"}:
             if freq == "DAILY":
                 if draft.interval % 7 and not (is_daily and all(each.on or each.plural for each in all_days)):
-                    hint = "use either an interval in days or days of the week"
-                    raise Refused("contradiction", days.span, hint)
+                    raise Refused("contradiction", days.span)
                 draft.freq, draft.interval = "WEEKLY", draft.interval // 7 or 1
             _limit_days(draft, all_days)
             return [draft]

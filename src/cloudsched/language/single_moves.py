@@ -28,7 +28,7 @@ _WEEK = 7
 
 def names_day(group: Group) -> bool:
     """Return whether a group names a single day, such as "tomorrow" or "24 May", and no weekday or length of time."""
-    are_days = all(each.kind in {"day", "weekday", "week", "closest", "business"} for each in group.relatives)
+    are_days = all(each.kind in {"day", "weekday", "week", "business"} for each in group.relatives)
     return are_days and bool(group.relatives or group.days) and all(days.dates for days in group.days)
 
 

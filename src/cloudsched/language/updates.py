@@ -112,7 +112,7 @@ def change_schedule(
     if not (operation or old) and _is_whole(plan, current):
         return _replace_whole(current, context, read, plan)
     if plan.within and plan.within.unit < Unit.YEAR:
-        raise Refused("too-vague", plan.within.span, "say on which day, and at what time")
+        raise Refused("too-vague", plan.within.span)
     settle_context(plan, context)
     anchored = anchor(current.change_zone(context.timezone), context)
     edit = take_apart(anchored, context)
@@ -120,7 +120,7 @@ def change_schedule(
     if others:
         raise Refused("no-update", hint="describe the whole schedule again")
     if group.relatives and not group.has_times:
-        raise Refused("too-vague", group.relatives[0].span, "say at what time it should run once")
+        raise Refused("too-vague", group.relatives[0].span)
     if group.relatives or plan.within or (plan.marks - SKIPS.keys() - {FOLLOWING}):
         raise Refused("no-update")
     for draft in edit.drafts:
@@ -175,7 +175,7 @@ def _replace_whole(current: Schedule, context: Context, read: Sequence[Clause], 
 def _change_times(edit: Builder, plan: Plan, operation: str, old: Group) -> None:
     context, group = edit.context, plan.groups[0]
     if group.part and not group.clocks and operation != "add":
-        raise Refused("too-vague", group.part.span, "say at what time of day it should run")
+        raise Refused("too-vague", group.part.span)
     if group.window or group.grid or not all(draft.times for draft in edit.drafts):
         raise Refused("no-update", hint="describe the whole schedule again")
     own = {time for draft in edit.drafts for time in draft.times}
@@ -250,7 +250,7 @@ def _build_new_days(edit: Builder, plan: Plan) -> list[Draft]:
             raise Refused("no-update", repeat.span, "say on which days it should run")
         return [replace(draft, interval=interval) for draft in edit.drafts]
     if not group.has_times and any(draft.times != old.times for draft in edit.drafts):
-        raise Refused("no-update", hint="it has different times on different days; describe the whole schedule again")
+        raise Refused("no-update", hint="describe the whole schedule again")
     for draft in drafts:
         draft.week_start = old.week_start
         if not group.has_times and len(draft.times) in {1, len(old.times)}:  # "twice a day" has its own

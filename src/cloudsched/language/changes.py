@@ -120,7 +120,7 @@ def find_change(parser: Parser) -> Change | None:
     end = len(parser.tokens)
     for at in reversed(range(begin, end)):
         here = parser.matches[at]
-        if any(kind in _ENDS and match.end == end for kind, match in here.items()):
+        if "times" not in here and any(kind in _ENDS and match.end == end for kind, match in here.items()):
             end = at
     return _parse_exchange(parser, begin, end) or _parse_edit(parser, begin, end)
 

@@ -24,7 +24,6 @@ from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import HARMLESS, NUMBER, PLAIN, WORD
 from cloudsched.language.nodes import Clause, Period, Phrase, Repeat, Span, Unit
-from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
 if TYPE_CHECKING:
@@ -309,10 +308,8 @@ class _Covers:
             self._kinds[at].update(_find(self._words[at][1], self._around[at]))
         self._prices = [next(_find(word[2], around)) for word, around in zip(self._words, self._around, strict=True)]
         for at, price in enumerate(self._prices):
-            if "half-known" in self._kinds[at]:
-                parser.block(at, "half-known")
-            elif price == _NEVER:
-                parser.block(at)
+            if price == _NEVER:
+                parser.furthest = max(parser.furthest, at)
             if price > _VERB:
                 self._kinds[at].add("open")
         self._rest: dict[int, tuple[Clause, ...] | None] = {}
@@ -520,8 +517,6 @@ class _Covers:
         last = _describe_all(before[-1:])
         said = {**self._around[begin], "last": last}
         price: float = sum(_find(self._words[begin][3], said))
-        if price >= _NEVER:
-            self._parser.block(begin, hint=HINTS["half-known"])
         if "change" in said["0"] and "object" in said["1"]:
             price += _VERB - self._prices[begin]
         return price

@@ -143,13 +143,6 @@ DUTCH = Language(
             "|zet een alarm|maak een herinnering aan|stel een herinnering in|zet wekker"
         ),
         "closer": "in|herinneren|niet vergeten|aan|eraan|moet",
-        "modifier": (
-            "met uitzondering|vrij|halverwege|bijna|hoogstens|minstens|uiterlijk|op zijn vroegst|even voor"
-            "|af en toe|telkens als|echter|voorlopig|eergisteren|onlangs|overovermorgen|advent|zomervakantie"
-            "|daarna|daarvoor|ervoor|erna|vooraf|indien nodig|zo nodig|bij het eten|de hele|het hele"
-            "|halve dagen|om de zoveel|om beurten|per toerbeurt|of twee|of drie|of vier|of vijf|of wat|of zo"
-            "|overdag|afwisselend|op kantooruren|tijdens kantooruren"
-        ),
         "idiom": "voor de deur|voor het huis|na afloop schoonmaken|als cadeau|als team|als eerste|zorg dat",
         "condition": {
             1: "als|wanneer|zodra|indien|zolang|tenzij|mits|nadat|voordat|terwijl|totdat|ingeval|sinds"
@@ -244,6 +237,11 @@ DUTCH = Language(
             "straks|binnenkort|zometeen|zo meteen|zo dadelijk|dadelijk|later|soms|vaak|af en toe|gauw|weldra"
             "|binnen|over een tijdje|over een poosje|over een tijd|een dezer dagen|te zijner tijd"
             "|zo snel mogelijk|zsm|op een gegeven moment|meermaals|vaker|een keertje|zo nu en dan|op termijn"
+            "|met uitzondering|vrij|halverwege|bijna|hoogstens|minstens|op zijn vroegst|even voor"
+            "|af en toe|telkens als|echter|voorlopig|eergisteren|onlangs|overovermorgen|advent|zomervakantie"
+            "|daarna|daarvoor|ervoor|erna|vooraf|indien nodig|zo nodig|bij het eten|de hele|het hele"
+            "|halve dagen|om de zoveel|om beurten|per toerbeurt|of twee|of drie|of vier|of vijf|of wat|of zo"
+            "|overdag|afwisselend|op kantooruren|tijdens kantooruren"
         ),
         "at": "om|te",
         "on": "op|op de|op het|uiterlijk|uiterlijk op",

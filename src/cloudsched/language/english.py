@@ -150,14 +150,6 @@ ENGLISH = Language(
             "|on the way|on my way home|on the way home|once i|once we|once he|once she|once they|once it"
             "|as soon as|by the time|the moment|next time|the next time"
         ),
-        "modifier": (
-            "overnight|daytime|daytimes|during the day|during lunch|during work|during school|during class"
-            "|during business hours|business hours|office hours|working hours|work hours|school hours|term time"
-            "|odd days|odd weeks|even days|even weeks|alternate weeks|alternate days|alternate|alternating"
-            "|as needed|if needed|when needed|onwards|at most|at mealtimes|just once|only once|at the latest"
-            "|latest|on my shift"
-        ),
-        "no-title": "mon|mons|tue|tues|wed|weds|thu|thur|thurs|fri",
         "night-to": "in the night to|the night to|in the night before|in the early hours of|early hours of",
         "night-from": "in the night from|the night from|night from|night of",
         "relative": "that are|which are|who are|that is|which is|this is|these are",
@@ -287,12 +279,18 @@ ENGLISH = Language(
             "|lunar new year|groundhog day|earth day|groundhog|tax day",
         },
         "some": "early|late|mid|a few|few|several|a couple of|a couple|couple",
+        "no-title": "mon|mons|tue|tues|wed|weds|thu|thur|thurs|fri",
         "vague": (
             "sometime|some time|anytime|any time|soon|later today|sometimes|often|occasionally|now and then"
             "|once in a while|from time to time|asap-ish|within|eventually|shortly|later on|at some point"
             "|at some stage|in a bit|in a little bit|in a while|in a little while|in a moment|in a jiffy"
             "|in due course|in the near future|in no time|before long|one of these days|sooner or later"
             "|a bit later|a little later|when i can|when you can"
+            "|overnight|daytime|daytimes|during the day|during lunch|during work|during school|during class"
+            "|during business hours|business hours|office hours|working hours|work hours|school hours|term time"
+            "|odd days|odd weeks|even days|even weeks|alternate weeks|alternate days|alternate|alternating"
+            "|as needed|if needed|when needed|onwards|at most|at mealtimes|just once|only once|at the latest"
+            "|latest|on my shift"
         ),
         "at": "at|on the stroke of",
         "on": "on",

@@ -140,12 +140,6 @@ GERMAN = Language(
         ),
         "intro-noun": "stell einen wecker|stelle einen wecker|neue erinnerung",
         "closer": "ein|muss|erinnern|nicht vergessen|auf|an|soll",
-        "modifier": (
-            "mit ausnahme|abgesehen|weniger|frei|mitte|fast|beinahe|höchstens|mindestens|spätestens|frühestens"
-            "|kurz|hin und wieder|öfters|zeitnah|bzw|jedesmal|jedoch|vorerst|vorgestern|neulich|überübermorgen"
-            "|advent|sommerferien|urlaub|danach|vorher|erst|bei bedarf|zum essen|beim essen|den ganzen"
-            "|die ganze"
-        ),
         "idiom": "vor der tür|vor dem haus|nach dem rechten",
         "condition": {
             1: "wenn|falls|sobald|solange|sofern|seit",
@@ -243,9 +237,13 @@ GERMAN = Language(
         "vague": (
             "bald|mehrmals|mehrfach|manchmal|oft|gelegentlich|demnächst|später|nachher|in kürze|in einer weile"
             "|in einem moment|in einem augenblick|bei gelegenheit|zu gegebener zeit|in nächster zeit"
+            "|mit ausnahme|abgesehen|weniger|frei|mitte|fast|beinahe|höchstens|mindestens|frühestens"
+            "|kurz|hin und wieder|öfters|zeitnah|bzw|jedesmal|jedoch|vorerst|vorgestern|neulich|überübermorgen"
+            "|advent|sommerferien|urlaub|danach|vorher|erst|bei bedarf|zum essen|beim essen|den ganzen"
+            "|die ganze"
         ),
-        "at": "um|zu|um punkt|um schlag",
-        "on": "am|an|an den|an dem|zum|den|gleich am|spätestens am",
+        "at": "um|zu|um punkt|um schlag|spätestens um",
+        "on": "am|an|an den|an dem|zum|den|gleich am|spätestens|spätestens am",
         "on-day": "am|an",
         "in": "in|im",
         "of": "des|der|vom|im|in|von",

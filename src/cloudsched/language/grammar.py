@@ -158,12 +158,10 @@ class Parser:
         matches: The word classes that begin at each token.
         furthest: The furthest token that any attempt reached: the first word that was not understood.
         refused: The first refusal that a rule raised.
-        blocked: The reason why a word cannot be part of a title, if one had to be.
     """
 
     def __init__(self, tokens: Sequence[Token], language: Language, *, allow_title: bool = True) -> None:
         self.tokens = tokens
-        self.blocked: Refused | None = None
         self.allows_title = allow_title
         self.matches: list[Matches] = classify(tokens, language)
         self.furthest: int = 0
@@ -252,10 +250,3 @@ class Parser:
             if result is not None and c.at > at:
                 return result if isinstance(result, list) else [result], c.at
         return None
-
-    def block(self, at: int, code: str = "not-understood", hint: str | None = None) -> None:
-        """Note why a word cannot be part of a title. The first one is kept."""
-        self.cursor.at = self.matches[at][code].end if code in self.matches[at] else at + 1
-        span = self.cursor.span(at)
-        if self.blocked is None or self.blocked.span is None or span < self.blocked.span:
-            self.blocked = Refused(code, span, hint)

@@ -224,13 +224,13 @@ class Reader:
         """Return the refusal of an unread phrase: by a rule's reason, another language, or the first unknown word."""
         if parser.refused is not None and code != "no-update":
             return parser.refused
-        name, blocked = name_language(parser.tokens, self.language), parser.blocked
+        name = name_language(parser.tokens, self.language)
         if name is None:
-            furthest = self._find_furthest(parser)
-            is_behind = blocked is None or (
-                blocked.code != "half-known" and (blocked.span or furthest)[0] < furthest[0]
-            )
-            return Refused(code, furthest) if blocked is None or is_behind else blocked
+            for at, here in enumerate(parser.matches):
+                if "half-known" in here:
+                    parser.cursor.at = here["half-known"].end
+                    return Refused("half-known", parser.cursor.span(at))
+            return Refused(code, self._find_furthest(parser))
         known = {language.name: language.code for language in LANGUAGES.values()}
         if name in known:
             hint = say(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SHORTEST = 4
 """The least length of a word that may have an error. Longer ones were not meant as typed."""
 _UNLIKELY = PLAIN | frozenset(
-    "half-known modifier vague some holiday condition no-title relocate postpone make intro".split()  # noqa: SIM905
+    "half-known vague some holiday condition no-title relocate postpone make intro".split()  # noqa: SIM905
 )
 """The classes of words that make no schedule, so that no other word was probably meant as one of them."""
 _MOST_WORDS = 4

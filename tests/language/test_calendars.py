@@ -23,7 +23,7 @@ def is_business_day(day: date) -> bool:
 def find_days(phrase: str, locale: str = "en") -> list[date]:
     """Return the days of the next year on which a phrase runs, with `HOLIDAYS` as the default calendar."""
     reading = read(phrase, now=NOW, timezone="UTC", locale=locale, default_calendar="hd")
-    assert reading.schedule is not None, reading.explain()
+    assert reading.schedule is not None, str(reading)
     assert reading.title is None
     known = with_days(reading.schedule)
     return [each.date() for each in known.between(NOW, datetime(2027, 12, 20, tzinfo=UTC))]
@@ -113,10 +113,10 @@ def test_what_calendars_cannot_express_is_refused(phrase: str, code: str) -> Non
     ],
 )
 def test_two_business_days_in_one_phrase_are_refused_with_what_to_do(locale: str, phrase: str) -> None:
-    """A schedule counts to one business day of the month, so the refusal says to make two tasks."""
+    """A schedule counts to one business day of the month, so the refusal says to make two schedules."""
     reading = read(phrase, now=NOW, timezone="UTC", locale=locale, default_calendar="hd")
     assert reading.kind == "refusal", reading
-    assert {"en": "make two tasks", "de": "mach zwei Aufgaben"}[locale] in reading.explain()
+    assert {"en": "make two schedules", "de": "mach zwei Zeitpläne"}[locale] in str(reading)
 
 
 @try_each(
@@ -139,7 +139,7 @@ def test_a_description_reads_back_without_the_default(phrase: str) -> None:
     assert schedule is not None
     assert schedule.calendars
     again = read(schedule.describe(), now=NOW, timezone="Pacific/Apia")
-    assert again.schedule is not None, again.explain()
+    assert again.schedule is not None, str(again)
     assert again.title is None
     assert again.schedule.describe() == schedule.describe()
     assert with_days(again.schedule).upcoming(NOW, 50) == with_days(schedule).upcoming(NOW, 50)
@@ -147,7 +147,7 @@ def test_a_description_reads_back_without_the_default(phrase: str) -> None:
 
 def change(schedule: Schedule, words: str) -> Schedule:
     reading = read(words, now=NOW, timezone="UTC", current=schedule, default_calendar="hd")
-    assert reading.schedule is not None, reading.explain()
+    assert reading.schedule is not None, str(reading)
     return reading.schedule
 
 
@@ -228,7 +228,7 @@ def test_holidays_of_several_places_are_said_together(locale: str, phrase: str, 
     if ids is None:
         assert reading.kind == "refusal"
         return
-    assert reading.schedule is not None, reading.explain()
+    assert reading.schedule is not None, str(reading)
     assert [(each.id, each.on) for each in reading.schedule.calendars] == [(each, "SKIP") for each in ids]
     again = read(reading.schedule.describe(locale), now=NOW, timezone="UTC", locale="de" if locale == "de" else "en")
     assert again.schedule == reading.schedule

@@ -70,18 +70,18 @@ def test_a_sentence_names_the_same_values_in_both_languages() -> None:
         ("tägich um 9 Uhr joggen", "wird als"),
         ("werktags", "Ohne Uhrzeit"),
         ("Samstag nachts um 1 Uhr", "Das ist am Sonntag, in der Nacht."),
-        ("nächsten Freitag um 9 Uhr Zahnarzt", "oder 'einmal, am 18. Juni 2027 um 09:00, Europe/Berlin'"),
+        ("nächsten Freitag um 9 Uhr Zahnarzt", "einmal, am 18. Juni 2027 um 09:00, Europe/Berlin"),
         ("nächsten Freitag um 9 Uhr Zahnarzt", "Freitag, 18.06.2027"),
-        ("jeden Tag um 25 Uhr joggen", " bei '25 Uhr'"),
+        ("jeden Tag um 25 Uhr joggen", "diese Uhrzeit gibt es nicht"),
         ("monatlich um 9 Uhr", "Es läuft am 10. des Monats."),
         (
             "tous les lundis à 9h",
-            "nach Französisch aus; schreib in einer der Sprachen Englisch, Deutsch, Niederländisch",
+            "nach Französisch aus; schreib auf Englisch, Deutsch oder Niederländisch",
         ),
-        ("every Monday at nine", "nach Englisch aus; sag es mit der Locale 'en'"),
+        ("every Monday at nine", "nach Englisch aus"),
     ],
 )
 def test_german_phrases_are_answered_in_german(phrase: str, said: str) -> None:
     reading = read(phrase, now=NOW, timezone="Europe/Berlin", locale="de")
     labels = [each.label for each in reading.readings]
-    assert said in " ".join((reading.explain(), *reading.assumptions, *labels)), reading
+    assert said in " ".join((str(reading), *reading.assumptions, *labels)), reading

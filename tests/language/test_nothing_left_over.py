@@ -287,7 +287,7 @@ def test_a_zone_that_is_named_as_one_is_used(phrase: str, locale: str, zone: str
     [
         ("morgen um 9 Uhr Ortszeit in Narnia", "de", "Ortszeit in Narnia"),
         ("täglich um 9 Uhr Narniaer Zeit", "de", "Narniaer"),
-        ("täglich um 9 Uhr an Schultagen", "de", "an Schultagen"),
+        ("täglich um 9 Uhr an Schultagen", "de", "Schultagen"),
         ("tomorrow at 9 Narnia time", "en", "Narnia"),
     ],
 )
@@ -319,7 +319,7 @@ def test_a_change_drops_nothing_that_it_says(phrase: str, meaning: str) -> None:
     before = ask("every Friday at 15:00" if "evening" in phrase else "every Friday at 17:00").schedule
     reading = read(phrase, now=NOW_AWARE, timezone=ZONE, current=before)
     schedule = reading.schedule or (reading.readings and reading.readings[0].schedule)
-    assert meaning in reading.explain() or (schedule and schedule.describe().startswith(meaning))
+    assert meaning in str(reading) or (schedule and schedule.describe().startswith(meaning))
 
 
 @try_each(

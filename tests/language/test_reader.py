@@ -89,8 +89,8 @@ def test_a_question_has_its_readings(phrase: str, code: str, descriptions: list[
         assert again.schedule is not None, one.description
         assert again.schedule.upcoming(NOW_AWARE, 20) == one.schedule.upcoming(NOW_AWARE, 20)
     assert [one.description for one in reading.readings] == descriptions
-    assert code in reading.explain()
-    assert reading.readings[0].description in reading.explain()
+    assert code in str(reading)
+    assert reading.readings[0].description in str(reading)
 
 
 CLAUSES = (
@@ -146,7 +146,7 @@ def test_a_refusal_says_why_and_where(phrase: str, code: str, place: str | None)
     assert not reading.readings
     (problem,) = reading.problems
     assert problem.code == code
-    assert problem.hint in reading.explain()
+    assert problem.hint in str(reading)
     if place is not None:
         assert phrase[slice(*problem.span)] == place
 

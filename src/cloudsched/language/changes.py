@@ -266,6 +266,8 @@ def _parse_edit(parser: Parser, begin: int, end: int) -> Change | None:
         if kind and c.take(kind) is None:
             continue
         read = parser.parse_between(c.at, end, bare=is_made or kind == "only" or "instead" in tail)
+        if read is None and is_made and c.take("to", "onto") is not None:
+            read = parser.parse_between(c.at, end, bare=True)
         if read is not None:
             adds = "also" in tail and operation != "remove"
             return partial(change_schedule, read=read, operation="add" if adds else operation)

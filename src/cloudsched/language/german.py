@@ -242,7 +242,7 @@ GERMAN = Language(
             "|advent|sommerferien|urlaub|danach|vorher|erst|bei bedarf|zum essen|beim essen|den ganzen"
             "|die ganze"
         ),
-        "at": "um|zu|um punkt|um schlag|spätestens um",
+        "at": "um|zu|um punkt|um schlag",
         "on": "am|an|an den|an dem|zum|den|gleich am|spätestens|spätestens am",
         "on-day": "am|an",
         "in": "in|im",

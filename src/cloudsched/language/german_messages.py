@@ -258,13 +258,10 @@ GERMAN_MESSAGES: Final = {
     "That is on {days}, in the night.": "Das ist am {days}, in der Nacht.",
     "The schedule does not run then, so nothing changes.": "Der Zeitplan läuft dann nicht, also ändert sich nichts.",
     # further hints
-    "this looks like {name}; write when it runs in English, German or Dutch, and put a title that is meant so in quotes": (
-        "das sieht nach {name} aus; schreib auf Englisch, Deutsch oder Niederländisch, wann es läuft, und setze einen "
-        "Titel, der so gemeint ist, in Anführungszeichen"
-    ),
-    "this looks like {name}; say so by the locale {locale!r}, and put a title that is meant so in quotes": (
-        "das sieht nach {name} aus; sag es mit der Locale {locale!r}, und setze einen Titel, der so gemeint ist, in "
-        "Anführungszeichen"
+    "this looks like {name}; write when it runs in English, German or Dutch, give its locale, or put a title that is "
+    "meant so in quotes": (
+        "das sieht nach {name} aus; schreib auf Englisch, Deutsch oder Niederländisch, wann es läuft, gib die Locale an, "
+        "oder setze einen Titel, der so gemeint ist, in Anführungszeichen"
     ),
     "at most {count} can be skipped at once": "höchstens {count} lassen sich auf einmal auslassen",
     "it runs only {count} times more": "es läuft nur noch {count}-mal",

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 
 _MOST_WAYS = 8
 """The number of ways to read a phrase that are tried."""
-_EQUAL, _AS_GOOD, _SECOND_BEST = 0.055, 0.3, 1.3
-"""By how much the price of another way may differ, to be as good as the cheapest if it says less, or else, or to be
-tried if that contradicts itself."""
+_EQUAL, _AS_GOOD = 0.055, 0.3
+"""By how much the price of another way may differ, to be as good as the cheapest if it says less, or else."""
 _MOST_SHOWN = 60
 """The number of characters of the words at fault that are shown."""
 
@@ -201,13 +200,10 @@ class Reader:
         """Return the cheapest way to read a phrase that has a schedule, or a question if another is as good."""
         best, found = phrases[0], self._interpret(phrases[0])
         for phrase in phrases[1:_MOST_WAYS]:
-            is_refused = _contradicts(found)
-            if phrase.price > best.price + (_SECOND_BEST if is_refused else _AS_GOOD):
+            if phrase.price > best.price + _AS_GOOD:
                 break
             reading = self._interpret(phrase)
-            if is_refused and not _contradicts(reading):
-                best, found = phrase, reading
-            elif (
+            if (
                 reading.schedule is not None
                 and found.schedule not in {None, reading.schedule}
                 and (
@@ -231,19 +227,11 @@ class Reader:
                     parser.cursor.at = here["half-known"].end
                     return Refused("half-known", parser.cursor.span(at))
             return Refused(code, self._find_furthest(parser))
-        known = {language.name: language.code for language in LANGUAGES.values()}
-        if name in known:
-            hint = say(
-                "this looks like {name}; say so by the locale {locale!r}, and put a title that is meant so in quotes",
-                name=say(name),
-                locale=known[name],
-            )
-        else:
-            hint = say(
-                "this looks like {name}; write when it runs in English, German or Dutch, and put a title that is meant "
-                "so in quotes",
-                name=say(name),
-            )
+        hint = say(
+            "this looks like {name}; write when it runs in English, German or Dutch, give its locale, or put a "
+            "title that is meant so in quotes",
+            name=say(name),
+        )
         span = next((each.start, each.end) for each in parser.tokens if name_language([each], self.language))
         return Refused("other-language", span, hint)
 
@@ -376,10 +364,6 @@ class Reader:
         if not readings:
             return _refuse(refused or Refused("too-open"), self.text)
         return Reading("question", None, title, (), tuple(readings), tuple(problems.values()))
-
-
-def _contradicts(reading: Reading) -> bool:
-    return any(each.code in {"contradiction", "inexpressible"} for each in reading.problems)
 
 
 def _refuse(refused: Refused, text: str) -> Reading:

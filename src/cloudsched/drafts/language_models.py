@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import random
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -82,8 +81,6 @@ def _to_count(value: object) -> int:
 MAX_ANSWER: Final = 1024 * 1024
 """The largest response that is read, in bytes."""
 MAX_OUTPUT_TOKENS: Final = 8_192
-_MOST_CALLS: Final = 8
-"""The number of requests that may wait at once: a server that hangs must not take all threads."""
 _LONGEST_WAIT: Final = 2.0
 """A server that asks for a longer wait is not asked again by the same call."""
 _OK: Final = 200
@@ -149,27 +146,17 @@ class HttpModel:
             raise UnusableAnswer("garbage", "its response is no JSON") from error
 
     def _send(self, content: object) -> requests.Response:
-        """Return the server's response. A request that takes too long is left to its thread."""
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - only when the first model is asked
 
-        pending = self._threads.submit(self._request, content)
+        url = self.url + self.shape.path.format(quote(self.name, safe=""))
+        headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
         try:
-            return pending.result(self.timeout)
+            return self._session.post(url, json=content, headers=headers, timeout=self.timeout, allow_redirects=False)
         except GoogleAuthError as error:
             raise ModelUnavailable(_SERVICE, f"this program has no valid credentials: {error}") from error
         except OSError as error:  # those of requests, and a timeout
-            pending.cancel()
             reason = f"it did not answer within {self.timeout:g} s ({type(error).__name__})"
             raise ModelUnavailable(_SERVICE, reason) from error
-
-    def _request(self, content: object) -> requests.Response:
-        url = self.url + self.shape.path.format(quote(self.name, safe=""))
-        headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
-        return self._session.post(url, json=content, headers=headers, timeout=self.timeout, allow_redirects=False)
-
-    @cached_property
-    def _threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(_MOST_CALLS, "cloudsched-model")
 
     @cached_property
     def _session(self) -> requests.Session:

@@ -14,8 +14,6 @@ from cloudsched.drafts.draft_tokens import OPERATION
 from cloudsched.drafts.phrases import (
     asks_reminder,
     check_fields,
-    content_words,
-    count_shared,
     find_any_order,
     find_category,
     find_field,
@@ -25,7 +23,7 @@ from cloudsched.drafts.phrases import (
 )
 from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, to_missing_fields
 from cloudsched.drafts.requests import MAKE, OPERATIONS, Intent, TaskRequest, find_edits, find_requests, split_requests
-from cloudsched.drafts.situation import Situation, ask_which, find_meant, list_begun
+from cloudsched.drafts.situation import Situation, ask_which, list_begun
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.messages import say, tell
 from cloudsched.language.result import UNREAD, Reading
@@ -264,9 +262,7 @@ def refuse_change(situation: Situation, text: str) -> Proposal | None:
     order = find_any_order(text)
     if order is None or not order.is_task:
         return None
-    words = content_words(order.what)
-    named = [each for each in find_meant(situation.tasks, "") if count_shared(words, content_words(each.title))]
-    return _refuse_intent(situation, Intent[order.verb.upper()], named)
+    return _refuse_intent(situation, Intent[order.verb.upper()], ())
 
 
 def _refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -> Proposal:

@@ -72,7 +72,8 @@ def test_the_model_is_told_what_the_task_keeps(tools: Tools) -> None:
     assert second["done"] == [{"tool": "search", "arguments": {"text": "bikes"}, "result": {"found": "bikes: 7 sold"}}]
     properties = model.schemas[0]["properties"]
     assert properties["tool"]["enum"] == ["search"]
-    arguments = properties["arguments"]["properties"]
+    [named] = model.schemas[0]["$defs"].values()
+    arguments = named["properties"]
     assert arguments.keys() == {"text", "most"}
     assert arguments["text"]["type"] == "string"
 

@@ -9,11 +9,19 @@ task of the same owner. It can do nothing else.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import Field, StringConstraints, TypeAdapter
+from pydantic import (
+    BaseModel,
+    Field,
+    PydanticInvalidForJsonSchema,
+    PydanticUserError,
+    StringConstraints,
+    TypeAdapter,
+)
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import WireModel
@@ -30,7 +38,6 @@ from cloudsched.drafts.assistant.brief import (
     describe_tools,
     list_open_tools,
     note_call,
-    write_arguments,
     write_brief,
     write_turn,
 )
@@ -106,30 +113,27 @@ MAX_RESULT: Final = 100_000
 """The longest result, in characters."""
 
 
-def write_schema(tools: Sequence[Handler], *, may_call: bool) -> dict[str, Any]:
-    """Return the schema of an answer: on the last turn, and without tools, it has to be the result."""
+class _NoArguments(BaseModel, extra="forbid"):
+    """The arguments of a tool that has none."""
+
+
+def write_schema(tools: Sequence[Handler]) -> dict[str, Any]:
+    """Return the schema of an answer. Without tools, it has to be the result."""
     decisions = ["answer", "nothing"]
     properties: dict[str, Any] = {
         "decision": {"type": "string", "enum": decisions},
-        "content": {
-            "type": "string",
-            "description": "The result, for the person. Empty if there is nothing to say.",
-        },
+        "content": {"type": "string", "description": "The result, for the person. Empty if there is nothing to say."},
     }
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": ["decision", "content"]}
-    if not tools or not may_call:
-        return schema
-
-    decisions.append("call")
-    written = [write_arguments(each, number) for number, each in enumerate(tools)]
-    schemas = [arguments for arguments, _ in written]
-    properties["tool"] = {"type": "string", "enum": [each.name for each in tools]}
-    properties["arguments"] = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-    schema["required"] = ["decision"]
-    definitions = {name: each for _, own in written for name, each in own.items()}
-    if definitions:
-        schema["$defs"] = definitions
-    return schema
+    shared: dict[str, Any] = {}
+    if tools:
+        decisions.append("call")
+        properties |= {"tool": {"enum": [each.name for each in tools]}, "arguments": {"type": "object"}}
+        with suppress(PydanticInvalidForJsonSchema, PydanticUserError):
+            schemas, shared = TypeAdapter.json_schemas(
+                (each.name, "validation", each.payload or TypeAdapter(_NoArguments)) for each in tools
+            )
+            properties["arguments"] = {"anyOf": list(schemas.values())}
+    return {"type": "object", "properties": properties, "required": ["decision"], **shared}
 
 
 def parse_answer(answer: object) -> dict[str, Any]:
@@ -236,7 +240,7 @@ class AssistantRun:
         After ModelUnavailable, the step is tried again as the task's retry policy says.
         """
         tools = choose_tools(self.registry, payload.tools)
-        schema = write_schema(tools, may_call=turn["turnsLeft"] > 0)
+        schema = write_schema(tools if turn["turnsLeft"] > 0 else ())
         now = context.durable_run.clock_now().astimezone(load_tzinfo(context.task.timezone))
         here = {"now": now.isoformat(timespec="minutes"), "weekday": f"{now:%A}", "tools": describe_tools(tools)}
         instructions = INSTRUCTIONS + REPAIR if "problem" in turn else INSTRUCTIONS

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
-
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import Source
 
@@ -15,9 +13,6 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import TaskSpec
     from cloudsched.engine.handlers.registry import Handler, Registry
-
-_MAX_SCHEMA: Final = 20_000
-"""The largest schema of a tool's arguments, in characters. A larger one is cut to the names of its fields."""
 
 
 def list_open_tools(registry: Registry) -> list[Handler]:
@@ -39,24 +34,6 @@ def choose_tools(registry: Registry, names: Iterable[str]) -> list[Handler]:
 def describe_tools(tools: Sequence[Handler]) -> list[dict[str, Any]]:
     """Return what a model is told of its tools."""
     return [{"name": each.name, "does": each.draft} for each in tools]
-
-
-def write_arguments(tool: Handler, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the JSON schema of a tool's arguments, and the definitions that it refers to.
-
-    The number makes the names of the definitions differ from those of other tools.
-    """
-    if tool.payload is None:
-        return {"type": "object", "properties": {}, "additionalProperties": False}, {}
-    try:
-        schema = tool.payload.json_schema(ref_template=f"#/$defs/t{number}_{{model}}")
-    except (PydanticInvalidForJsonSchema, PydanticUserError):
-        return {"type": "object"}, {}
-    if len(json.dumps(schema, default=str)) > _MAX_SCHEMA:
-        names: dict[str, Any] = {name: {} for name in schema.get("properties", {})}
-        return {"type": "object", "properties": names}, {}
-    definitions = {f"t{number}_{name}": each for name, each in schema.pop("$defs", {}).items()}
-    return schema, definitions
 
 
 MAX_SHOWN: Final = 8_000

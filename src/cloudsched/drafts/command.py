@@ -68,10 +68,7 @@ def draft(  # noqa: PLR0913 - one argument for each option
     if as_json or dry_run:
         return
 
-    what = (drafted.changes or {}).get("operation", "change").capitalize() + " the task"
-    if drafted.decision is Decision.CREATION:
-        what = "Create this task"
-    if yes or click.confirm(f"{what}?"):
+    if yes or click.confirm("Do what the draft shows?"):
         click.echo(client.confirm(drafted).id)
 
 
@@ -84,12 +81,8 @@ def _print(drafted: DraftResult) -> None:
     if drafted.decision is Decision.CREATION:
         shown.pop("description", None)  # what was typed
 
-    head = drafted.decision.lower()
-    if drafted.task_id:
-        head += "".join(f" of {each.title!r} ({each.id})" for each in drafted.tasks)
-    lines = [head]
-    if drafted.decision is Decision.LIST:
-        lines += [f"  {each.title} ({each.id}): {each.description}" for each in drafted.tasks]
+    lines = [drafted.decision.lower()]
+    lines += [f"  {each.title} ({each.id}): {each.description}" for each in drafted.tasks]
     for name, value in shown.items():
         text = value if isinstance(value, str) else to_json_line(value)
         lines.append(f"  {name}: {text}")
@@ -102,10 +95,7 @@ def _print(drafted: DraftResult) -> None:
         lines.append(f"  question: {question.question}")
         lines += [f"    {_answer(each)}" for each in question.answers]
 
-    if drafted.decision is Decision.REFUSAL:
-        lines += [f"  reason: {each.reason}" for each in drafted.missing]
-    else:
-        lines += [f"  missing: {each.field}: {each.reason}" for each in drafted.missing]
+    lines += [f"  problem: {each.field}: {each.reason}" for each in drafted.missing]
     for line in lines:
         click.echo(to_printable(line))
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.handlers.registry import Handler
-    from cloudsched.language.result import Problem, Reading
+    from cloudsched.language.result import Reading
 
 MAX_TEXT: Final = 4_000
 """The longest text, in characters."""
@@ -102,10 +102,6 @@ class DraftRequest(WireModel):
         return self
 
 
-_SAID: Final = {"not-understood": "This is not understood", "no-update": "This change is not understood"}
-"""The problem, where the grammar's hint only tells what to write instead."""
-
-
 def ask_when(language: str) -> DraftQuestion:
     """Return the question for a schedule."""
     return DraftQuestion(
@@ -153,18 +149,13 @@ class Proposal:
 
 
 def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
-    """Return the problems of a reading."""
+    """Return the problems of a reading, each with the words at fault."""
     return tuple(
         MissingField(
-            field="schedule", code=each.code, reason=_explain(each, reading.language), words=each.words or None
+            field="schedule",
+            code=each.code,
+            reason=f"{each.words!r}: {each.hint}" if each.words else each.hint,
+            words=each.words or None,
         )
         for each in reading.problems
     )
-
-
-def _explain(problem: Problem, language: str) -> str:
-    said = tell(language, _SAID[problem.code]) if problem.code in _SAID else None
-    place = said or repr(problem.words)
-    if said and problem.words:
-        place = tell(language, "{said} at {words!r}", said=said, words=problem.words)
-    return f"{place}: {problem.hint}" if said or problem.words else problem.hint

@@ -198,15 +198,15 @@ class Drafts:
             if stored is None:
                 proposal = replace(proposal, missing=(missing,))
 
-        if stored is None:
-            return self._to_result(proposal, content, stored, situation)
-        if "schedule" in content and stored.schedule.dtstart is not None:
-            # Its beginning is that which it would get now, whenever it is confirmed.
-            content["schedule"].setdefault("dtstart", stored.schedule.dtstart)
-        if proposal.handler is not None and proposal.handler.estimate is not None:
-            content["queryPerExecution"] = stored.query_per_execution
-            content["tokensPerExecution"] = stored.tokens_per_execution
-        token = self._tokens.make(situation.requester, content, proposal.task, situation.language)
+        token: str | None = None
+        if stored is not None:
+            if "schedule" in content and stored.schedule.dtstart is not None:
+                # Its beginning is that which it would get now, whenever it is confirmed.
+                content["schedule"].setdefault("dtstart", stored.schedule.dtstart)
+            if proposal.handler is not None and proposal.handler.estimate is not None:
+                content["queryPerExecution"] = stored.query_per_execution
+                content["tokensPerExecution"] = stored.tokens_per_execution
+            token = self._tokens.make(situation.requester, content, proposal.task, situation.language)
         result = self._to_result(proposal, content, stored, situation)
         return result.model_copy(update={"draft_token": token})
 

@@ -214,12 +214,15 @@ def find_meant(tasks: Sequence[Task], what: str) -> list[Task]:
 
 def find_named(tasks: Sequence[Task], what: str) -> list[Task]:
     """Return the tasks that fit some words best, if each of those is one of a task's own, such as of its title."""
-    named, wanted = list[Task](), content_words(what)
-    for task in find_meant(tasks, what):
-        own = content_words(f"{task.title} {task.purpose} {task.category} {task.handler.replace('_', ' ')}")
-        if count_shared(wanted, own) == len(wanted):
-            named.append(task)
-    return named
+    wanted = content_words(what)
+    return [
+        task
+        for task in find_meant(tasks, what)
+        if len(wanted)
+        == count_shared(
+            wanted, content_words(f"{task.title} {task.purpose} {task.category} {task.handler.replace('_', ' ')}")
+        )
+    ]
 
 
 _SMALL: Final = re.compile(rf"\b(?:{join_words('article')}|{join_words('own')})\b")

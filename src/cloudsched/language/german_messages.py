@@ -132,9 +132,6 @@ GERMAN_MESSAGES: Final = {
     "Which task do you mean?": "Welche Aufgabe meinst du?",
     "What should it do?": "Was soll sie tun?",
     "When should it run? Such as: every weekday at 9:00.": "Wann soll es laufen? Zum Beispiel: werktags um 9 Uhr.",
-    "This is not understood": "Das ist nicht verständlich",
-    "This change is not understood": "Diese Änderung ist nicht verständlich",
-    "{said} at {words!r}": "{said} bei {words!r}",
     "is it about one that you have": "geht es um eine, die du hast",
     "It changes a task that you have. If it is a new one, put its title in quotes.": (
         "Das ändert eine Aufgabe, die du hast. Ist es eine neue, setze ihren Titel in Anführungszeichen."

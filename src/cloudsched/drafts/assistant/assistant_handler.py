@@ -58,10 +58,8 @@ if TYPE_CHECKING:
 
 _BYTES_A_TOKEN: Final = 4
 """Four characters of English are a token, as providers say."""
-_ANSWER_TOKENS: Final = 400
-"""A call of a tool, or a result of some paragraphs."""
-_RESULT_TOKENS: Final = 500
-"""The tokens of a tool's answer."""
+_TURN_TOKENS: Final = 900
+"""The tokens of a tool's answer, and of the call of a tool or a result of some paragraphs."""
 
 
 class AssistantPayload(WireModel):
@@ -97,15 +95,12 @@ def find_wishes(source: Source | None) -> SourceModel:
 def estimate_cost(spec: TaskSpec, limits: AssistantLimits) -> dict[str, Any]:
     """Return the fields of a task that estimate the cost of one execution.
 
-    It takes one turn for each tool, and one for the result. Each turn reads all that was said and done
-    before it.
+    It takes one turn for each tool, and one for the result. Each turn reads all that was said before it.
     """
     own = limits.narrow(spec.source)
     turns = min(own.turns, len(spec.payload.get("tools", ())) + 1)
-    brief = json.dumps(write_brief(spec, ""), ensure_ascii=False)
-    written = len(brief.encode("utf-8", "replace")) + len(INSTRUCTIONS)
-    read = turns * written // _BYTES_A_TOKEN + _RESULT_TOKENS * turns * (turns - 1) // 2
-    tokens = min(own.tokens, read + turns * _ANSWER_TOKENS)
+    said = len(json.dumps(write_brief(spec, ""))) + len(INSTRUCTIONS)
+    tokens = min(own.tokens, turns * (said // _BYTES_A_TOKEN + _TURN_TOKENS))
     return {"query_per_execution": float(turns), "tokens_per_execution": float(tokens)}
 
 

@@ -48,7 +48,7 @@ def test_the_title(phrase: str, title: str | None) -> None:
     [
         ("every day", "No time was given, so it is 9:00."),
         ("every day at 9", "9:00 is in the morning."),
-        ("tomorrow evening", "No time was given, so evening is 18:00."),
+        ("tomorrow evening", "No time was given, so it is 18:00."),
         ("every 15 minutes", "The interval counts from now."),
         ("every Monday until March", "The last day is 2027-02-28."),
     ],

@@ -89,7 +89,7 @@ def _ask_if_change(situation: Situation, text: str, title: str, reading: Reading
     live = find_meant(situation.tasks, "")
     if live and (order := find_any_order(title)) is not None:
         touched = find_meant(live, order.what)
-        if touched or (order.is_own and order.verb != "change"):
+        if touched:
             return (ask_meant(situation, text, touched, order.what, title, reading),)
     is_one_time = reading.schedule is not None and reading.schedule.is_one_time
     if may_change(text, title, is_one_time=is_one_time):

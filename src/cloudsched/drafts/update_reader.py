@@ -25,7 +25,7 @@ from cloudsched.drafts.request import Proposal, ask_schedule, ask_when, to_missi
 from cloudsched.drafts.requests import MAKE, OPERATIONS, Intent, TaskRequest, find_edits, find_requests, split_requests
 from cloudsched.drafts.situation import Situation, ask_which, list_begun
 from cloudsched.drafts.value_ends import ask_ends, quote_value
-from cloudsched.language.messages import say, tell
+from cloudsched.language.messages import tell
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
@@ -314,9 +314,7 @@ def ask_meant(
         words = ["", f" {when}"]
     which = ask_which(tasks, situation.language).answers
     changes = (each.model_copy(update={"text": each.label.join(words)}) for each in which)
-    question = tell(
-        reading.language, "Is this a new task, or {otherwise}?", otherwise=say("is it about one that you have")
-    )
+    question = tell(reading.language, "Is this a new task, or is it about one that you have?")
     return DraftQuestion(field="text", question=question, answers=(new, *changes))
 
 

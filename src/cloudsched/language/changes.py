@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.language.grammar_clauses import leave_out
 from cloudsched.language.groups import Group, build_plan
-from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
 from cloudsched.language.messages import say
 from cloudsched.language.nodes import Clause, Days, Length, NamedCalendars, Period, Point, Relative, Span
 from cloudsched.language.result import Option, Refused
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.grammar import Parser
+    from cloudsched.language.lexicon import Cursor, Matches, Token
     from cloudsched.language.phrase_context import Context
 
     Change = Callable[[Schedule, Context], Schedule]
@@ -42,14 +42,12 @@ class Order(NamedTuple):
 
     Attributes:
         verb: ``change``, ``cancel``, ``delete``, ``pause`` or ``resume``.
-        is_own: They call it the user's own: "my report".
         is_task: They call it a task, a reminder or the like, so that they cannot be about anything else.
         is_timing: The verb only means that something is to run at another time, as "verschiebe" does.
     """
 
     verb: str
     what: str
-    is_own: bool = False
     is_task: bool = False
     is_timing: bool = False
 
@@ -66,15 +64,12 @@ def find_order(text: str, c: Cursor) -> Order | None:
     if verb is None:
         return None
     name, is_timing, is_task = verb
-    begin, is_own = c.at, False
-    while (owned := c.take("own")) is not None or c.take("article") is not None:
-        is_own = is_own or (owned is not None and owned.value == 1)
+    begin = c.at
+    c.skip("own", "article")
     is_named = c.at > begin or name != "change"  # "update tasks" is work
-    noun = c.take("task-noun")
-    is_whole = noun is not None and (c.at >= end or c.sees("onto") or not is_plain(c.matches[c.at]))
-    is_task = is_task or (is_named and (is_whole or (begin < end and "task-noun" in c.matches[end - 1])))
+    is_task = is_task or (is_named and (c.sees("task-noun") or "task-noun" in c.matches[end - 1]))
     what = text[tokens[begin].start : tokens[end - 1].end] if begin < end else ""
-    return Order(name, what, is_own, is_task, is_timing)
+    return Order(name, what, is_task, is_timing)
 
 
 _VERBS = ("", "cancel", "delete", "pause", "resume")

@@ -108,7 +108,6 @@ _KINDS: Final = _compile(
         "article 1:plain": "object",
         "skip|start|repeat|verb-intro|relocate|make|add-more|postpone": "change",
         "part !relday -1:!article|in|on|at|each|next|relday|weekday|weekdays|part-of|the|of|about|and|rim": "bare-part",
-        "part !relday -1:and -2:!part|parts": "bare-part",
         "bare-part": "loose",
         "number|tens !glued -1:oclock": "loose",
         "feast leads": "loose",  # "except April 2 | Christmas cards"
@@ -116,14 +115,12 @@ _KINDS: Final = _compile(
         "number|tens|a -1:unit 1:unit|unit-short": "loose",  # "every 2 hours | 5 minutes stretching"
         "few 1:hour-mark": "lasting",
         "lasting 2:plain": "loose",
-        "amount -1:!at|rim 1:plain": "loose",
         "comma|dash|colon|stop|by": "sign",
         "!unknown|and|or|then": "inner",
         "condition|occasion|hedge|only": "open",
         "each 1:weak": "recurs",
         "zone-of": "zone",
         "plain 1:zone-time 2:!to|for": "zone",
-        "plain 1:zone": "zone",
     }
 )
 """More classes of a word, by its neighbours: the object of a verb, one that may begin the title within a clause."""
@@ -132,7 +129,6 @@ _WORDS: Final = _compile(
     {
         "ordinal-end leads": 0.25,  # "last call"
         "next|ordinal-end 1:possessive 2:plain": 0.25,  # "last week's numbers"
-        "strong at 1:article 2:plain": 0.08,  # Dutch: "wandelen om het huis"
         "strong !half-known|to": 2.5,
         "quote": 0.0,
         "half-known -1:at|each|before|after|until|from|on|in|by": _NEVER,
@@ -147,7 +143,6 @@ _WORDS: Final = _compile(
         "misspelt": 1.7,
         "mark|no-time": 0.06,
         "function|half-plain|verb": 0.08,
-        "month -1:rim|clause|clock|oclock|halfday|weekday|to 1:for 2:plain": 0.45,  # "March for science"
         "weak number -1:at|on|in|from|to|until|before|after|past": 2.0,
         "weak leads": 0.25,  # "Friday drinks"
         "weak number 1:unit|hour-mark 2:plain": 0.25,  # "24 hour fitness"
@@ -159,7 +154,6 @@ _WORDS: Final = _compile(
         "part -1:plain 1:!and|comma": 0.4,  # "movie night"
         "adverb -1:plain": 2.0,
         "weak -1:plain": 1.2,  # "ring April about the bill"
-        "to -1:plain 1:object": 0.08,  # "walk through the park"
         "!rim": 2.5,
     }
 )
@@ -169,14 +163,11 @@ _BEGINNINGS: Final = _compile(
     {
         "condition|after|before|at|by|until|from|between 1:!dash": _NEVER,
         "last:clause glued number|pair|ordinal|clock|date": _NEVER,  # "at 9,30"
-        "last:clause -1:for number|tens 1:unit": _NEVER,  # "every day for 10 days at home"
         "last:clause 1:only": 2.0,  # "every day at 8am | summer only"
         "last:clause and|or": 2.0,  # "at 8am | and in the evening"
         "last:clause function !article": 1.0,
         "last:bare": 0.3,
-        "last:clause -1:named-time -2:!at|rim": 0.3,
         "last:clause -1:change": 2.0,  # the last word of the schedule may belong to the title
-        "last:clause -1:weekday -2:weekday|weekdays|dayset|daysets": 2.0,
         "last:clause -1:bare-part": 2.0,
         "last:clause -1:compound compound": 2.0,
         "last:days last:bare -1:ordinal -1:word": 2.0,  # "second | opinion"

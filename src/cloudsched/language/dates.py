@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cloudsched.language.phrase_context import Context
 
 ONE_DAY = timedelta(days=1)
-LAST_YEAR = 9998
 EASTER_DAYS = (0, -2, 1, -46, -7, -3, -1, 39, 49, 50, 60, -47)
 """The distances of the lexicon's feasts from Easter Sunday, in days, by their numbers from 1 on."""
 _MONTHS = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}
@@ -202,7 +201,7 @@ def find_nth_day(node: Days, context: Context, base: date) -> date:
             raise Refused("too-vague", node.span)
         return find_next_weekday(pick.what, base - ONE_DAY)
     if period.each:
-        raise Refused("inexpressible", node.span, "name one day, or how often: every month on the 2nd Tuesday")
+        raise Refused("inexpressible", node.span)
     day, steps = base, range(_MOST_PERIODS)
     if period.ahead is not None:
         day, steps, base = context.today, range(period.ahead, period.ahead + 1), date.min
@@ -222,6 +221,4 @@ def find_nth_day(node: Days, context: Context, base: date) -> date:
 
 def make_local_time(day: date, hour: int, minute: int, second: int = 0) -> datetime:
     """Return a naive local time."""
-    if day.year > LAST_YEAR:
-        raise Refused("never")
     return datetime(day.year, day.month, day.day, hour, minute, second)  # noqa: DTZ001 -- local to the schedule's zone

@@ -100,13 +100,12 @@ DUTCH = Language(
             "|sla over|overslaan|ruil|ruilen|verplaats|verplaatsen",
             2: "verzet|verzetten|verschuif|verschuiven|uitstellen",
         },
-        "cancel-verb": {
-            1: "annuleer|annuleren|stop|stoppen|beëindig|beëindigen|schrap|schrappen|cancel|cancelen|afzeggen"
-            "|uitzetten|uitschakelen|deactiveer|deactiveren|afbreken",
-            2: "verwijder|verwijderen|wis|wissen",
-            3: "pauzeer|pauzeren|onderbreek|onderbreken",
-            4: "hervat|hervatten",
-        },
+        "cancel-verb": number_words(
+            "annuleer|annuleren|stop|stoppen|beëindig|beëindigen|schrap|schrappen|cancel|cancelen|afzeggen|uitzetten"
+            "|uitschakelen|deactiveer|deactiveren|afbreken "
+            "verwijder|verwijderen|wis|wissen pauzeer|pauzeren|onderbreek|onderbreken hervat|hervatten",
+            first=1,
+        ),
         "stop-reminding": (
             "herinner me niet|herinner me nooit|herinner mij niet|stop met herinneren|hou op met herinneren"
             "|houd op met herinneren|geen herinnering|geen herinneringen|niet meer herinneren|stop met me"
@@ -384,23 +383,17 @@ DUTCH = Language(
         "label-lead": {1: "met|en|waarbij", 2: "de|het"},
         "label-is": "is",
         "its": "zijn|haar|hun",
-        "field": {
-            1: "titel|naam",
-            2: "beschrijving|details",
-            3: "doel",
-            4: "categorie|soort",
-            5: "bezorging|kanaal|kanalen",
-            6: "tijd|tijden|tijdstip|dag|dagen|datum|schema|tijdzone",
-        },
+        "field": number_words(
+            "titel|naam beschrijving|details doel categorie|soort bezorging|kanaal|kanalen "
+            "tijd|tijden|tijdstip|dag|dagen|datum|schema|tijdzone",
+            first=1,
+        ),
         "via": "per|via|als|met|in|op|naar",
-        "channel": {
-            1: "e-mail|email|e-mails|emails|mail|mails",
-            2: "postvak|inbox",
-            3: "push|pushbericht|pushberichten|telefoon|mobiel",
-            4: "webhook",
-            5: "telegram",
-            6: "slack",
-        },
+        "channel": number_words(
+            "e-mail|email|e-mails|emails|mail|mails postvak|inbox "
+            "push|pushbericht|pushberichten|telefoon|mobiel webhook telegram slack",
+            first=1,
+        ),
         "me": "me|mij|aan mij",
         "send": "stuur|sturen|verstuur|versturen|zend|mail",
         "send-by": {1: "mail me|e-mail me", 3: "push me"},

@@ -163,7 +163,7 @@ GERMAN = Language(
             "montag|mo dienstag|di mittwoch|mi donnerstag|do freitag|fr samstag|sa|sonnabend sonntag|so"
         ),
         "weekdays": number_words("montags dienstags mittwochs donnerstags freitags samstags|sonnabends sonntags"),
-        "dayset": {0: "werktag|arbeitstag|wochentag", 1: "wochenende", 2: "wochenendtag"},
+        "dayset": number_words("werktag|arbeitstag|wochentag wochenende wochenendtag"),
         "daysets": {
             0: "werktags|wochentags|arbeitstage|werktage|wochentage|werktagen|arbeitstagen|wochentagen|alltags"
             "|unter der woche",
@@ -397,23 +397,18 @@ GERMAN = Language(
         "label-lead": {1: "mit|und|wobei", 2: "der|die|das|den|dem"},
         "label-is": "ist",
         "its": "ihren|ihre|ihr|seinen|seine|sein|dessen|deren",
-        "field": {
-            1: "titel|name|namen",
-            2: "beschreibung|details",
-            3: "zweck",
-            4: "kategorie|art",
-            5: "zustellung|versand|kanal|kanäle",
-            6: "zeit|zeiten|uhrzeit|tag|tage|datum|termin|zeitplan|zeitzone|zone",
-        },
+        "field": number_words(
+            "titel|name|namen beschreibung|details zweck kategorie|art zustellung|versand|kanal|kanäle "
+            "zeit|zeiten|uhrzeit|tag|tage|datum|termin|zeitplan|zeitzone|zone",
+            first=1,
+        ),
         "via": "per|via|über|als|mit|durch|in|ins|an|ans|auf|aufs",
-        "channel": {
-            1: "e-mail|email|e-mails|emails|mail|mails",
-            2: "postfach|posteingang|inbox",
-            3: "push|push-nachricht|push-nachrichten|push-benachrichtigung|push-mitteilung|handy|smartphone|telefon",
-            4: "webhook",
-            5: "telegram",
-            6: "slack",
-        },
+        "channel": number_words(
+            "e-mail|email|e-mails|emails|mail|mails postfach|posteingang|inbox "
+            "push|push-nachricht|push-nachrichten|push-benachrichtigung|push-mitteilung|handy|smartphone|telefon "
+            "webhook telegram slack",
+            first=1,
+        ),
         "me": "mir|an mich",
         "send": "schick|schicke|schicken|send|sende|senden|zuschicken|zusenden|verschick|verschicke|verschicken|maile",
         "send-by": {1: "mail mir|maile mir|e-maile mir|emaile mir", 3: "push mir|pushe mir"},

@@ -48,7 +48,6 @@ GERMAN_MESSAGES: Final = {
     "when that is cannot be known here; give the time of day, the day or the date": (
         "wann das ist, kann hier niemand wissen; nenne die Uhrzeit, den Tag oder das Datum"
     ),
-    "write it in a language that is known here": "schreib es in einer Sprache, die hier bekannt ist",
     "something is missing here; write it in full, for example: every 2 weeks on Monday": (
         "hier fehlt etwas; schreib es ganz, zum Beispiel: alle 2 Wochen am Montag"
     ),
@@ -80,7 +79,6 @@ GERMAN_MESSAGES: Final = {
     "this can be read in too many ways; say it in fewer parts, or make several schedules of it": (
         "das lässt sich auf zu viele Arten lesen; sag es in weniger Teilen, oder mach mehrere Zeitpläne daraus"
     ),
-    "write the month as a word, or the date as 2027-01-31": "schreib den Monat aus, oder das Datum als 31.01.2027",
     "say what to change, such as: make it 10 instead, not on Fridays, also Saturdays, skip the next one": (
         "sag, was sich ändern soll, etwa: mach es um 10, nicht freitags, auch samstags"
     ),
@@ -132,12 +130,11 @@ GERMAN_MESSAGES: Final = {
     "Which task do you mean?": "Welche Aufgabe meinst du?",
     "What should it do?": "Was soll sie tun?",
     "When should it run? Such as: every weekday at 9:00.": "Wann soll es laufen? Zum Beispiel: werktags um 9 Uhr.",
-    "is it about one that you have": "geht es um eine, die du hast",
     "It changes a task that you have. If it is a new one, put its title in quotes.": (
         "Das ändert eine Aufgabe, die du hast. Ist es eine neue, setze ihren Titel in Anführungszeichen."
     ),
     "a new task": "eine neue Aufgabe",
-    "Is this a new task, or {otherwise}?": "Ist das eine neue Aufgabe, oder {otherwise}?",
+    "Is this a new task, or is it about one that you have?": "Ist das eine neue Aufgabe, oder geht es um eine, die du hast?",
     "Is this when? If not, say it in other words.": "Ist dann gemeint? Wenn nicht, sag es mit anderen Worten.",
     "yes": "ja",
     "These run on {first}.": "Diese laufen am {first:%d.%m.%Y}.",
@@ -232,7 +229,6 @@ GERMAN_MESSAGES: Final = {
     "Only the one on {old:%Y-%m-%d at %H:%M} moves, to {new:%Y-%m-%d at %H:%M}.": (
         "Nur der am {old:%d.%m.%Y um %H:%M} wird verschoben, auf den {new:%d.%m.%Y um %H:%M}."
     ),
-    "No time was given, so {part} is {time}.": "Ohne Uhrzeit ist es um {time}.",
     "No time was given, so it is {time}.": "Ohne Uhrzeit ist es um {time}.",
     "About {time} is {time}.": "Ungefähr {time} ist {time}.",
     "{time} is noon.": "{time} ist mittags.",
@@ -266,12 +262,8 @@ GERMAN_MESSAGES: Final = {
         "das verschiebt es auf einen anderen Tag; nenne die neuen Tage und Uhrzeiten"
     ),
     "say which one moves by its day": "sag durch seinen Tag, welcher Termin verschoben wird",
-    "one occurrence moves to one time": "ein Termin wird auf eine Uhrzeit verschoben",
     "it runs {count} times on {day:%Y-%m-%d}; say which one should move": (
         "am {day:%d.%m.%Y} läuft es {count}-mal; sag, welcher Termin verschoben werden soll"
-    ),
-    "name one day, or how often: every month on the 2nd Tuesday": (
-        "nenne einen Tag, oder wie oft: jeden Monat am 2. Dienstag"
     ),
     "{day:%Y-%m-%d} is a {weekday}": "der {day:%d.%m.%Y} ist ein {weekday}",
     "name a day that every month has": "nenne einen Tag, den jeder Monat hat",
@@ -290,18 +282,11 @@ GERMAN_MESSAGES: Final = {
     "give the time of day before the end, for example: every day at 9:00 until Friday at 17:00": (
         "nenne die Uhrzeit vor dem Ende, zum Beispiel: jeden Tag um 9:00 bis Freitag um 17:00"
     ),
-    "say of what, for example: every month on the last of Monday and Tuesday": (
-        "sag, wovon, zum Beispiel: jeden Monat am letzten von Montag und Dienstag"
-    ),
-    "say which month of the quarter, for example: the 15th of the second month of each quarter": (
-        "sag, welcher Monat des Quartals, zum Beispiel: am 15. des zweiten Monats jedes Quartals"
-    ),
     "list the times": "nenne die Uhrzeiten",
     "give a time for each group of days": "nenne für jede Gruppe von Tagen eine Uhrzeit",
     "give a window (from 9:00 to 17:00) or a start (starting at 9:00)": (
         "nenne einen Zeitraum (von 9:00 bis 17:00) oder einen Anfang (ab 9:00)"
     ),
-    "a window that crosses midnight must apply to every day": "ein Zeitraum über Mitternacht muss für jeden Tag gelten",
     "give an end date instead of a number of times": "nenne ein Ende statt einer Anzahl",
     "say the times before and after midnight one by one": "sag die Zeiten vor und nach Mitternacht einzeln",
     "name the day on which that time is, for example: on Saturday at 1:00": (
@@ -310,9 +295,6 @@ GERMAN_MESSAGES: Final = {
     "say how often: every day, every Monday": "sag, wie oft: jeden Tag, jeden Montag",
     "add 'every' if it repeats, or list the dates": "sag 'jeden', wenn es sich wiederholt, oder nenne die Daten",
     "give the date: which days are holidays is not known here": "nenne das Datum: welche Tage frei sind, ist hier nicht bekannt",
-    "a delay is the same everywhere; give a time of day, or leave it out": (
-        "eine Dauer ist überall gleich; nenne eine Uhrzeit, oder lass den Ort weg"
-    ),
     "the default time has passed today; give a time": "die übliche Uhrzeit ist heute vorbei; nenne eine Uhrzeit",
     "write 00:00 and say on which day": "schreib 0:00, und an welchem Tag",
     "describe the whole schedule again": "beschreib den ganzen Zeitplan neu",

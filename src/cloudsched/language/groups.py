@@ -196,8 +196,7 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
         case OnlyIf():
             last_days = group.days[-1] if group.days else Days()
             if not last_days.dates and {pick.what for pick in last_days.picks} != {DAY}:
-                hint = "name days of the month, for example: on the 13th if it is a Friday"
-                raise Refused("inexpressible", clause.span, hint)
+                raise Refused("inexpressible", clause.span)
             group.days[-1] = replace(last_days, only=clause.weekdays)
             return
         case Times():

@@ -349,7 +349,7 @@ def _find_moment(node: Relative, context: Context) -> datetime:
     if not any(count for _, count in amounts):
         return context.now
     if context.follows:
-        raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
+        raise Refused("contradiction", node.span)
     now = context.now.replace(microsecond=0)
     for amount in sorted(amounts, reverse=True):
         step = Length((amount,))

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from cloudsched.language.nodes import Clock, Span, Window
 
-PARTS = ("morning", "afternoon", "evening", "night", "midday")
 _PART_HOURS = (9, 15, 18, 21, 12)
 NOON = 12
 HOURS_OF_PART = (
@@ -109,7 +108,7 @@ class Context:
     def assume_part_of_day(self, part: int) -> TimeOfDay:
         """Return the default time of a part of the day, and record the assumption."""
         time = TimeOfDay(_PART_HOURS[part])
-        self.assume(say("No time was given, so {part} is {time}.", part=PARTS[part], time=time))
+        self.assume(say("No time was given, so it is {time}.", time=time))
         return time
 
     def assume_default_time(self) -> TimeOfDay:

@@ -39,8 +39,6 @@ _MOST_WAYS = 8
 """The number of ways to read a phrase that are tried."""
 _EQUAL, _AS_GOOD = 0.055, 0.3
 """By how much the price of another way may differ, to be as good as the cheapest if it says less, or else."""
-_MOST_SHOWN = 60
-"""The number of characters of the words at fault that are shown."""
 
 
 MOST_READINGS = 8
@@ -369,5 +367,5 @@ class Reader:
 def _refuse(refused: Refused, text: str) -> Reading:
     span = refused.span if refused.span is not None else (0, len(text))
     words = text[slice(*span)].strip()
-    shown = "" if words == text.strip() else words[:_MOST_SHOWN]
+    shown = "" if words == text.strip() else words
     return Reading("refusal", problems=(Problem(span, refused.code, refused.hint, shown),))

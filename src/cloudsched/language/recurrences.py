@@ -222,7 +222,7 @@ def _list_steps(within: tuple[TimeOfDay, TimeOfDay], step: int, window: Window, 
     begin, end = (time.hour * 3600 + time.minute * 60 + time.second for time in within)
     if end < begin:
         if not is_daily:
-            raise Refused("inexpressible", window.span, "a window that crosses midnight must apply to every day")
+            raise Refused("inexpressible", window.span)
         end += 86_400
     times = range(begin + step * window.open_first, end + 1 - window.open_last, step)
     if end == begin or not times:

@@ -22,7 +22,6 @@ HINTS = {
     "no-new-task": "this changes or cancels a task, and makes none; change that task, or put a title in quotes",
     "no-task": "this is a question and no task; say what to do and when",
     "half-known": "when that is cannot be known here; give the time of day, the day or the date",
-    "other-language": "write it in a language that is known here",
     "incomplete": "something is missing here; write it in full, for example: every 2 weeks on Monday",
     "no-such-time": "there is no such time; use a time between 00:00 and 23:59",
     "no-such-date": "there is no such date; check the day and the month",
@@ -38,7 +37,6 @@ HINTS = {
     "completion": "a schedule cannot follow the end of the previous run; use an interval, such as: every 3 hours",
     "too-many": "this needs more rules than one schedule may have; split it into several schedules",
     "too-open": "this can be read in too many ways; say it in fewer parts, or make several schedules of it",
-    "date-order": "write the month as a word, or the date as 2027-01-31",
     "no-update": "say what to change, such as: make it 10 instead, not on Fridays, also Saturdays, skip the next one",
 }
 

@@ -22,15 +22,10 @@ if TYPE_CHECKING:
 CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 ALL_MONTHS = tuple(range(1, 13))
 _PERIODS = {
-    Unit.SECOND: ("SECONDLY", 1),
-    Unit.MINUTE: ("MINUTELY", 1),
-    Unit.HOUR: ("HOURLY", 1),
+    **{unit: (f"{unit.name}LY", 1) for unit in Unit},
     Unit.DAY: ("DAILY", 1),
-    Unit.WEEK: ("WEEKLY", 1),
     Unit.FORTNIGHT: ("WEEKLY", 2),
-    Unit.MONTH: ("MONTHLY", 1),
     Unit.QUARTER: ("MONTHLY", 3),
-    Unit.YEAR: ("YEARLY", 1),
 }
 """The frequency of a unit, and the number of periods in it."""
 MONTH_ENDS = (
@@ -260,9 +255,7 @@ def _count_in_years(days: Days, interval: int, months: Sequence[int]) -> Days:
 
 def _build_from_days(days: Days, context: Context) -> list[Draft]:
     if days.positions:
-        raise Refused(
-            "incomplete", days.span, "say of what, for example: every month on the last of Monday and Tuesday"
-        )
+        raise Refused("incomplete", days.span)
     found = _build_from_dates(days, context) or _build_from_picks(days)
     for draft in found if days.only else ():
         draft.weekdays = [(0, day) for day in days.only]
@@ -309,8 +302,7 @@ def _build_from_picks(days: Days) -> list[Draft]:
         if is_quarter:
             named = period.quarter_months
             if not named and abs(pick.nth) > {DAY: 28, WORKDAY: 20, WEEKENDDAY: 8}.get(pick.what, 4):
-                hint = "say which month of the quarter, for example: the 15th of the second month of each quarter"
-                raise Refused("inexpressible", days.span, hint)
+                raise Refused("inexpressible", days.span)
             named = named or (1 if pick.nth > 0 else 3,)
             months = [month for month in ALL_MONTHS if (month - 1) % 3 + 1 in named]
         draft = Draft("YEARLY" if months and pick.what <= DAY else freq, interval, months=months)

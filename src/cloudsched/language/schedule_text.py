@@ -184,18 +184,12 @@ def read_new_time(text: str, occurrence: datetime, *, now: datetime, timezone: s
     return found
 
 
-_MOST_CUT: Final = 3
-"""The number of words that may be left out. If more are, the rest means too little."""
-_UNREAD: Final = frozenset({"not-understood", "half-known", "no-update"})
-
-
 def _find_closest(text: str, refused: Reading, read: Callable[[str], Reading]) -> tuple[str, str] | None:
-    """Return a phrase without its unknown words, or with an "in" before it, and its schedule. None if there is none."""
-    phrase = f"in {text}"
-    found = read(phrase)
-    for _ in range(_MOST_CUT):
-        if found.schedule is None and refused.problems[0].code in _UNREAD:
-            begin, end = refused.problems[0].span
-            phrase = text = " ".join((text[:begin] + text[end:]).split())
-            found = refused = read(text)
-    return None if found.schedule is None else (phrase, found.schedule.describe(found.language))
+    """Return a phrase with an "in" before it, or without its unknown words, and its schedule. None if there is none."""
+    problem = refused.problems[0]
+    begin, end = problem.span if problem.code in {*UNREAD, "no-update"} else (0, 0)
+    for phrase in (f"in {text}", " ".join((text[:begin] + text[end:]).split())):
+        found = read(phrase)
+        if found.schedule is not None:
+            return phrase, found.schedule.describe(found.language)
+    return None

@@ -88,7 +88,7 @@ def move_one(
             at = own[0] if is_once else context.pick("this-or-next", new[0].span, options)
             moved = move_once(at, new, context)
     if moved.at is None:
-        raise Refused("no-update", hint="one occurrence moves to one time")
+        raise Refused("no-update")
     template = "Only the one on {old:%Y-%m-%d at %H:%M} moves, to {new:%Y-%m-%d at %H:%M}."
     context.assume(say(template, old=context.to_local(at), new=context.to_local(moved.at)))
     return anchored.move_occurrence(at, moved.at)

@@ -143,6 +143,7 @@ _WORDS: Final = _compile(
         "misspelt": 1.7,
         "mark|no-time": 0.06,
         "function|half-plain|verb": 0.08,
+        "month -1:rim|clause|clock|oclock|halfday|weekday|to 1:for 2:plain": 0.45,  # "March for science"
         "weak number -1:at|on|in|from|to|until|before|after|past": 2.0,
         "weak leads": 0.25,  # "Friday drinks"
         "weak number 1:unit|hour-mark 2:plain": 0.25,  # "24 hour fitness"

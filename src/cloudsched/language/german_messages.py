@@ -110,7 +110,6 @@ GERMAN_MESSAGES: Final = {
     "which of these words say when, and which say what?": "welche dieser Wörter sagen wann, und welche was?",
     "Days with a time of their own run only at that time.": "Tage mit eigener Zeit laufen nur zu dieser Zeit.",
     "That is {at}.": "Das ist {at}.",
-    "say in which half of the day each time is": "sag zu jeder Zeit, ob sie vor oder nach Mittag ist",
     # drafts
     "{count} day": "{count} Tag",
     "{count} days": "{count} Tage",
@@ -282,24 +281,16 @@ GERMAN_MESSAGES: Final = {
     "give the time of day before the end, for example: every day at 9:00 until Friday at 17:00": (
         "nenne die Uhrzeit vor dem Ende, zum Beispiel: jeden Tag um 9:00 bis Freitag um 17:00"
     ),
-    "list the times": "nenne die Uhrzeiten",
-    "give a time for each group of days": "nenne für jede Gruppe von Tagen eine Uhrzeit",
     "give a window (from 9:00 to 17:00) or a start (starting at 9:00)": (
         "nenne einen Zeitraum (von 9:00 bis 17:00) oder einen Anfang (ab 9:00)"
     ),
     "give an end date instead of a number of times": "nenne ein Ende statt einer Anzahl",
     "say the times before and after midnight one by one": "sag die Zeiten vor und nach Mitternacht einzeln",
-    "name the day on which that time is, for example: on Saturday at 1:00": (
-        "nenne den Tag, an dem diese Uhrzeit ist, zum Beispiel: am Samstag um 1:00"
-    ),
-    "say how often: every day, every Monday": "sag, wie oft: jeden Tag, jeden Montag",
     "add 'every' if it repeats, or list the dates": "sag 'jeden', wenn es sich wiederholt, oder nenne die Daten",
     "give the date: which days are holidays is not known here": "nenne das Datum: welche Tage frei sind, ist hier nicht bekannt",
     "the default time has passed today; give a time": "die übliche Uhrzeit ist heute vorbei; nenne eine Uhrzeit",
     "write 00:00 and say on which day": "schreib 0:00, und an welchem Tag",
     "describe the whole schedule again": "beschreib den ganzen Zeitplan neu",
-    "it runs once only": "es läuft nur einmal",
-    "say on which days it should run": "sag, an welchen Tagen es laufen soll",
     "it does not run at this time; say at which it should run": "um diese Zeit läuft es nicht; sag, um welche es laufen soll",
     "it runs on other days than these; say on which it should run": (
         "es läuft an anderen Tagen; sag, an welchen es laufen soll"

@@ -86,7 +86,7 @@ def _mark_repeated(plan: Plan) -> None:
     if plan.recurs:
         return
     if REPEATS not in plan.marks:
-        raise Refused("too-vague", hint="say how often: every day, every Monday")
+        raise Refused("no-recurrence")
     plan.groups[0].repeat = Repeat(1, Unit.DAY)
 
 

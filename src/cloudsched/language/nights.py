@@ -55,8 +55,7 @@ def move_weekdays(group: Group, shift: int, context: Context) -> None:
     """Move the days of a group that repeats by so many days."""
     for at, days in enumerate(group.days if shift else ()):
         if not days.is_weekly:
-            hint = "name the day on which that time is, for example: on Saturday at 1:00"
-            raise Refused("inexpressible", days.span, hint)
+            raise Refused("inexpressible", days.span)
         moved = [(pick.what + shift) % 7 for pick in days.picks]
         days_said = say_all([say(English.weekdays[day]) for day in moved])
         context.assume(say("That is on {days}, in the night.", days=days_said))

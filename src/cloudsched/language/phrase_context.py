@@ -129,7 +129,7 @@ class Context:
             for clock in clocks
         ]
         if len({*result}) < len(result) and any(map(is_bare, clocks)):  # "at 9am and 9"
-            raise Refused("contradiction", clocks[-1].span, "say in which half of the day each time is")
+            raise Refused("contradiction", clocks[-1].span)
         return sorted(set(result))
 
     def resolve_time(self, clock: Clock, part: int | None = None) -> TimeOfDay:

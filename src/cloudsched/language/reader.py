@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 _MOST_WAYS = 8
 """The number of ways to read a phrase that are tried."""
-_EQUAL, _AS_GOOD = 0.055, 0.3
-"""By how much the price of another way may differ, to be as good as the cheapest if it says less, or else."""
+_EQUAL, _AS_GOOD, _SECOND_BEST = 0.055, 0.3, 1.3
+"""By how much the price of another way may differ, to be as good as the cheapest if it says less, or else, or to be
+tried if that contradicts itself."""
 
 
 MOST_READINGS = 8
@@ -198,10 +199,13 @@ class Reader:
         """Return the cheapest way to read a phrase that has a schedule, or a question if another is as good."""
         best, found = phrases[0], self._interpret(phrases[0])
         for phrase in phrases[1:_MOST_WAYS]:
-            if phrase.price > best.price + _AS_GOOD:
+            is_refused = _contradicts(found)
+            if phrase.price > best.price + (_SECOND_BEST if is_refused else _AS_GOOD):
                 break
             reading = self._interpret(phrase)
-            if (
+            if is_refused and not _contradicts(reading):
+                best, found = phrase, reading
+            elif (
                 reading.schedule is not None
                 and found.schedule not in {None, reading.schedule}
                 and (
@@ -362,6 +366,10 @@ class Reader:
         if not readings:
             return _refuse(refused or Refused("too-open"), self.text)
         return Reading("question", None, title, (), tuple(readings), tuple(problems.values()))
+
+
+def _contradicts(reading: Reading) -> bool:
+    return any(each.code in {"contradiction", "inexpressible"} for each in reading.problems)
 
 
 def _refuse(refused: Refused, text: str) -> Reading:

@@ -60,7 +60,7 @@ def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
             raise Refused("contradiction", repeat.span, say(template, rate=repeat.rate, named=named))
         return often
     if repeat.unit < Unit.DAY or repeat.rate > 12 or group.window:
-        raise Refused("too-vague", repeat.span, "list the times")
+        raise Refused("too-vague", repeat.span)
     return context.pick("rate", repeat.span, (Option("spread evenly", _spread_evenly(often, repeat)),))
 
 
@@ -97,7 +97,7 @@ def _check_times(plan: Plan) -> None:
     is_fine = any(group.is_fine for group in plan.groups)
     timed = any(group.has_times for group in plan.groups)
     if len(plan.groups) > 1 and not all(group.has_times or group.is_fine for group in plan.groups):
-        raise Refused("incomplete", hint="give a time for each group of days")
+        raise Refused("incomplete")
     start = plan.start or Start(None)
     is_exact = isinstance(start.point, Date) and start.point.year is not None
     if start.clock is not None and timed and not is_exact:
@@ -168,7 +168,7 @@ def find_times(group: Group, context: Context, start: Start | None = None, step:
     if group.window:
         window = context.resolve_window(group.window)
         if group.grid:
-            raise Refused("contradiction", group.grid.span, "list the times")
+            raise Refused("contradiction", group.grid.span)
         if not step:
             repeatedly = say("every hour from {first} to {last}", first=window[0], last=window[1])
             chosen = ask_window(group.window, context, repeatedly)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def anchor(current: Schedule, context: Context) -> Schedule:
     """Return a schedule that repeats, with its start."""
     if current.is_single_time:
-        raise Refused("no-update", hint="it runs once only")
+        raise Refused("no-update")
     return current.anchor(context.now)
 
 
@@ -247,7 +247,7 @@ def _build_new_days(edit: Builder, plan: Plan) -> list[Draft]:
     if repeat and repeat.unit > Unit.DAY and not names_days:
         freq, interval = drafts[0].freq, drafts[0].interval
         if any(draft.freq != freq or draft.interval == interval for draft in edit.drafts):
-            raise Refused("no-update", repeat.span, "say on which days it should run")
+            raise Refused("no-update", repeat.span)
         return [replace(draft, interval=interval) for draft in edit.drafts]
     if not group.has_times and any(draft.times != old.times for draft in edit.drafts):
         raise Refused("no-update", hint="describe the whole schedule again")

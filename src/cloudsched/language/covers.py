@@ -362,7 +362,7 @@ class _Covers:
         extra = 0.0
         for begin, end, before, found in parser.walk(behind):
             loose = {"loose", "to"} if self._is_asked else {"loose"}  # "remind me … | to …"
-            cut = next((at for at in range(begin + 1, end) if not self._kinds[at].isdisjoint(loose)), end)
+            cut = next((at for at in range(begin + 1, end) if self._kinds[at] & loose), end)
             shorter = parser.parse_between(begin, cut) if cut < end else None
             if shorter is not None:
                 yield from self._find_behind(cut, (*before, *shorter), extra)
@@ -387,11 +387,11 @@ class _Covers:
         after = c.at
         spared = sum(self._prices[begin:after]) if lead else 0.0
         said = _describe_all(before) | shown
-        if shown and not said.isdisjoint({"timed", "sure"}) and "for" not in self._kinds[begin - 1]:
+        if shown and said & {"timed", "sure"} and "for" not in self._kinds[begin - 1]:
             # "remind me on Friday at 5 to | plan Monday": all words behind "to" are the title
             prices = [each if each == _NEVER else min(each, _SHOWN) for each in self._prices[begin : self._end]]
             yield from self._make(begin, self._end, extra + sum(prices), {"whole"}, before)
-        if not self._unite(0, begin).isdisjoint({"each", "adverb"}):
+        if self._unite(0, begin) & {"each", "adverb"}:
             said.add("says-each")
         price = extra + self._price_beginning(begin, before)
         for end in range(begin + 1, self._end + 1):
@@ -474,7 +474,7 @@ class _Covers:
         c.at = at
         c.skip("comma", "colon", "dash")
         outro = c.take("outro")
-        if c.at >= self._end or "compound" in self._kinds[at]:
+        if c.at == at or c.at >= self._end or "compound" in self._kinds[at]:
             return
         self._is_asked = self._is_asked or bool(outro and outro.value)
         is_shown = self._is_asked or not self._kinds[c.at - 1].isdisjoint({"colon", "dash"})

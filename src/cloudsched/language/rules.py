@@ -229,9 +229,9 @@ def _build_days(group: Group, months: Sequence[int], context: Context) -> list[D
 def _count_in_months(days: Days, repeat: Repeat, interval: int, context: Context) -> Days:
     """Return days that are counted in the months, or the quarters, of a repetition."""
     period, picks = days.period or Period(), days.picks
-    if days.dates or days.weeks or period.interval > 1 or period.months or period.year:
+    if days.dates or days.weeks or period.interval > 1 or (period.months and interval > 1) or period.year:
         raise Refused("contradiction", days.span)
-    within = Period(interval=interval)
+    within = Period(interval=interval, months=period.months)
     if not days.is_counted:
         if not days.marked or days.plural:
             first = tuple(Pick(1, pick.what) for pick in picks)

@@ -151,7 +151,7 @@ class GroupCommit:
             return []  # nobody would ever wake this thread
         writer = _Writer(len(works))
         writer.turn.acquire()
-        units = [WriteUnit(writer, work) for work in works]
+        units = list(map(partial(WriteUnit, writer), works))
         try:
             with self._queue_lock:
                 self._waiting += units
@@ -203,7 +203,10 @@ class GroupCommit:
             are_committed = False
             if not (is_shared and self._expects_failures):  # all parts, or none of them if one fails
                 self._connection.execute("BEGIN IMMEDIATE")
-                are_committed = all(unit.try_to_run(self._connection) for unit in group)
+                for unit in group:
+                    are_committed = unit.try_to_run(self._connection)
+                    if not are_committed:
+                        break
                 if are_committed:
                     self._connection.execute("COMMIT")
                 elif self._connection.in_transaction:  # SQLite ends it itself when the disk is full
@@ -238,16 +241,10 @@ _LOG_MARGIN_BYTES = 16_000_000
 """By how much it may exceed that without a word, such as by one large transaction."""
 
 
-def _identify(path: str | Path, least_bytes: int = 0) -> tuple[int, int] | None:
-    """Return the device and inode of a file, which stay the same whatever is in it, or None if there is none.
-
-    One with fewer bytes counts as none.
-    """
-    try:
-        found = os.stat(path)  # noqa: PTH116 - at each commit: a Path takes longer than the file system
-    except OSError:
-        return None
-    if found.st_size >= least_bytes:
+def _identify(path: str | Path) -> tuple[int, int] | None:
+    """Return the device and inode of a file, which stay the same whatever is in it, or None if there is none."""
+    with suppress(OSError):
+        found = os.stat(path)  # noqa: PTH116 - not slower than it has to be
         return (found.st_dev, found.st_ino)
     return None
 
@@ -348,12 +345,17 @@ class SqliteDatabase:
 
         Each transaction asks this before its caller hears of it.
         """
-        log = self._log_identity
-        if self._path is None or (
-            _identify(self._file_name, 0 if log is None else 1) == self._identity
-            and (log is None or _identify(self._log_name) == log)
-        ):
+        if self._path is None:
             return None
+        log = self._log_identity
+        with suppress(OSError):
+            file = os.stat(self._file_name)  # noqa: PTH116 - at each commit: a Path takes longer than the file system
+            if (file.st_dev, file.st_ino) == self._identity:
+                if log is None:
+                    return None
+                written = os.stat(self._log_name)  # noqa: PTH116 - the same
+                if file.st_size and (written.st_dev, written.st_ino) == log:
+                    return None
         why = "it or its -wal was deleted, or replaced by another file: what is stored is lost when this process ends"
         return f"{why}. Stop it, put the file back, and start it again"
 

@@ -6,6 +6,8 @@ import json
 import random
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from cloudsched.adapters.sqlite.records import make_record_write
@@ -47,55 +49,37 @@ class CommitWriter:
     """What writes the documents that the commit links to its task."""
 
     @classmethod
-    def of(cls, commit: Commit, linked_store: Any) -> Self:  # noqa: ANN401 - of a feature
+    def of(cls, commit: Commit, linked_store: Any) -> Self:  # noqa: ANN401, C901 - of a feature; one kind after the other
         """Return the writer of a commit. Raises InvalidInput if a document is too large."""
         task = commit.task
-        writes = (commit, *commit.others)
-        tasks = [_to_task_row(write) for write in writes]
-        records = [(write.task.id, record) for write in writes for record in write.executions]
+        tasks: list[TaskRow] = []
+        executions: list[Row] = []
+        expiring: list[Row] = []
+        for write in (commit, *commit.others):
+            tasks.append(_to_task_row(write))
+            goes_at, task_id = write.task.expire_at, write.task.id
+            for record in write.executions:
+                executions.append(_to_execution_row(task_id, record))
+                if record.expire_at and record.expire_at != goes_at:  # else it goes with its task
+                    expiring.append(("execution", to_microseconds(record.expire_at), task_id, record.id))
+            if goes_at:
+                expiring.append(("task", to_microseconds(goes_at), write.task.owner, task_id))
 
-        executions = [_to_execution_row(task_id, record) for task_id, record in records]
-
-        expiring = [
-            ("execution", to_microseconds(record.expire_at), write.task.id, record.id)
-            for write in writes
-            for record in write.executions
-            if record.expire_at and record.expire_at != write.task.expire_at  # else it goes with its task
-        ]
-        expiring += [
-            ("task", to_microseconds(write.task.expire_at), write.task.owner, write.task.id)
-            for write in writes
-            if write.task.expire_at
-        ]
-        expiring += [
-            ("message", to_microseconds(message.expire_at), message.owner, message.id)
-            for message in commit.messages
-            if message.expire_at
-        ]
-
-        others: dict[str, list[Row]] = {
-            _PUT_MESSAGE: [
-                (
-                    message.owner,
-                    message.id,
-                    to_microseconds(message.created_at),
-                    _to_json(message, "inboxes", message.owner, "messages", message.id),
-                )
-                for message in commit.messages
-            ],
-            _DELETE_STEPS: [(task.id, each.execution_id) for each in commit.archived],
-            _PUT_STEP: [
-                (
-                    task.id,
-                    entry.execution_id,
-                    entry.number,
-                    _to_json(entry, "tasks", task.id, "executions", entry.execution_id, "steps", entry.id),
-                )
-                for entry in commit.entries
-            ],
-            _PUT_EXPIRING: expiring,
-        }
-        linked = [make_record_write(*each) for each in commit.records]
+        others: dict[str, list[Row]] = {}
+        for message in commit.messages:
+            place = message.owner, message.id
+            body = _to_json(message, "inboxes", message.owner, "messages", message.id)
+            others.setdefault(_PUT_MESSAGE, []).append((*place, to_microseconds(message.created_at), body))
+            if message.expire_at:
+                expiring.append(("message", to_microseconds(message.expire_at), *place))
+        if commit.archived:
+            others[_DELETE_STEPS] = [(task.id, each.execution_id) for each in commit.archived]
+        for entry in commit.entries:
+            body = _to_json(entry, "tasks", task.id, "executions", entry.execution_id, "steps", entry.id)
+            others.setdefault(_PUT_STEP, []).append((task.id, entry.execution_id, entry.number, body))
+        if expiring:
+            others[_PUT_EXPIRING] = expiring
+        linked = list(starmap(make_record_write, commit.records))
         if commit.linked is not None:
             linked.append(partial(linked_store.write, lock=commit.linked))
         return cls(commit, tasks, executions, others, linked)
@@ -103,7 +87,9 @@ class CommitWriter:
     def write(self, connection: sqlite3.Connection) -> list[int]:
         """Write all of it, and return the new versions of its tasks. Raises VersionConflict."""
         commit = self.commit
-        versions = [_write_task(connection, each) for each in self.tasks]
+        versions = list[int]()
+        for row in self.tasks:
+            versions.append(_write_task(connection, row))
         for write_linked in self.linked:
             write_linked(connection)
         for each in (commit, *commit.others):
@@ -114,12 +100,11 @@ class CommitWriter:
         if commit.delivered is not None:
             _mark_delivered(connection, commit.delivered)
 
-        for row in self.executions:
-            if not connection.execute(_INSERT_EXECUTION, row).rowcount:
-                connection.execute(_UPDATE_EXECUTION, (*row[2:], *row[:2]))
+        for record in self.executions:
+            if not connection.execute(_INSERT_EXECUTION, record).rowcount:
+                connection.execute(_UPDATE_EXECUTION, (*record[2:], *record[:2]))
         for statement, rows in self.others.items():
-            if rows:
-                connection.executemany(statement, rows)
+            connection.executemany(statement, rows)
         return versions
 
 
@@ -144,6 +129,7 @@ _COLUMNS: Final = (
 """The columns that lists search."""
 _NAMED: Final = frozenset({"title", "id", "handler", "owner", "labels"})
 """The fields whose texts are found by their fragments."""
+_TROUBLED: Final = attrgetter("consecutive_failures", "hold", "delivery")
 _USED: Final = frozenset({"usage", "deleted_at"})
 _ALL_FIELDS: Final = frozenset(Task.model_fields)
 _INSERT = f"""INSERT OR FAIL INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
@@ -203,7 +189,10 @@ def _to_task_row(write: TaskWrite) -> TaskRow:
 
 
 def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:
-    columns: dict[str, object] = {name: getattr(task, name) for name in _COPIED if name in changes}
+    columns: dict[str, object] = {}
+    for name in _COPIED:
+        if name in changes:
+            columns[name] = getattr(task, name)
     for column, name in _INSTANTS.items():
         if name in changes:
             instant = getattr(task, name)
@@ -227,8 +216,7 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
 
 def _list_trouble(task: Task, stored: Task | None) -> dict[str, object]:
     # Most writes concern a task that needs no attention, before and after them: they skip the closer look.
-    versions = [task] if stored is None else [task, stored]
-    is_ill = [each for each in versions if each.consecutive_failures or each.hold or each.delivery]
+    is_ill = any(_TROUBLED(task)) or (stored is not None and any(_TROUBLED(stored)))
     if stored is not None and not is_ill:
         return {}
     trouble = find_trouble(task) if is_ill else None
@@ -273,7 +261,7 @@ def _write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     if base is None:
         done = connection.execute(_INSERT, (*values, row.body, task.id, version))
     else:
-        names = "".join([f", {name} = ?" for name in row.columns])
+        names = "".join(map(", {} = ?".format, row.columns))
         statement = f"UPDATE OR FAIL tasks SET body = ?, version = ?{names} WHERE id = ? AND version = ?"
         done = connection.execute(statement, (row.body, version, *values, task.id, base.version.value))
     if done.rowcount != 1:

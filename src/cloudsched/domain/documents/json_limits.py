@@ -17,9 +17,9 @@ from contextlib import suppress
 from datetime import tzinfo
 from functools import lru_cache, partial
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
-from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
+from pydantic import ConfigDict, Field, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
 from cloudsched.domain.documents.model_json import (
@@ -50,6 +50,13 @@ _find_adapter: Final[Callable[[Any], TypeAdapter[Any]]] = lru_cache(maxsize=2048
 _ANY_ADAPTER = TypeAdapter[Any](Any, config=ConfigDict(defer_build=True))
 
 
+_FLAT: Final = TypeAdapter(
+    dict[Annotated[str, Field(min_length=0)], str | int | bool | None],  # with a limit, lone surrogates are found
+    config=ConfigDict(strict=True, defer_build=True),
+)
+"""What is the same in JSON, and most payloads are."""
+
+
 def to_json_value(field: str, value: object, *, for_readers: bool = False) -> Any:  # noqa: ANN401 - any JSON
     """Convert a value to JSON types.
 
@@ -61,6 +68,11 @@ def to_json_value(field: str, value: object, *, for_readers: bool = False) -> An
     """
     if value is None or type(value) in {str, int, bool}:
         return value
+    if type(value) is dict:
+        try:
+            return _FLAT.validate_python(value)
+        except ValidationError:
+            pass  # it takes more to convert it, or to say what is wrong
     try:
         plain = replace_models(field, value, partial(_write_model, for_readers=for_readers))
         encoded = to_jsonable_python(plain, by_alias=True, fallback=_refuse_unknown)
@@ -295,7 +307,8 @@ def _check_items(place: _Place, value: Sequence[object] | dict[Any, object], lef
         return left
     if isinstance(value, dict):
         for key in value:
-            _check_key(place, key)
+            if not (type(key) is str and key.isalnum() and key.isascii() and len(key) <= MAX_KEY_BYTES):
+                _check_key(place, key)
     for name, item in value.items() if isinstance(value, dict) else enumerate(value):
         if len(place) > MAX_DEPTH:
             raise InvalidInput(

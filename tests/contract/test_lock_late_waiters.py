@@ -19,7 +19,7 @@ from cloudsched.domain.transitions.wakeups import Dispatch
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.signed_dispatches import DispatchSender
 from cloudsched.errors import StoreUnavailable, VersionConflict
-from cloudsched.features.locks.lock import Grants, Holder, Lock, VersionedLock, Waiter
+from cloudsched.features.locks.lock import NO_GRANTS, Grants, Holder, Lock, VersionedLock, Waiter
 from cloudsched.features.locks.locks import Locks
 
 LATER = NOW + 5 * MINUTE
@@ -90,12 +90,12 @@ def let_enter_before_commit(store: Store, monkeypatch: pytest.MonkeyPatch, *wait
 
 def release(store: Store, locks: Locks, task_id: str, *late: Waiter) -> Grants:
     """End a run, while others begin to wait between what its release has read and what it writes."""
-    released, grants = locks.release(task_id, leased_run(), NOW)
+    released, grants = locks.release(KEY, task_id, leased_run(), NOW)
     assert released
     if late:
         enter(store, *late)
     store.locks.commit(released)
-    return grants
+    return grants or NO_GRANTS
 
 
 def test_a_run_that_waits_while_the_last_holder_ends_gets_the_lock_at_once(
@@ -132,7 +132,7 @@ def test_a_run_that_waits_while_the_one_before_it_starts_gets_its_turn_when_that
     """A run that acquires the lock does not write that nobody waits: it would have to look again before it starts."""
     put(store, waiters=(waiter("a", is_notified=True),))
     task = make_task(id="a", lock_key=KEY)
-    acquired = locks.acquire_for_worker(task, leased_run(), NOW)
+    acquired = locks.acquire_for_worker(KEY, task, leased_run(), NOW)
     assert acquired.is_acquired
     assert acquired.lock
     enter(store, waiter("late"))

@@ -112,8 +112,8 @@ MUTATIONS = (
     Mutation(
         "dead holder keeps a lock",
         "src/cloudsched/features/locks/lock.py",
-        "for one in lock.holders if one.until > now)",
-        "for one in lock.holders)",
+        "if one.until > now and (one.task_id",
+        "if (one.task_id",
         "rule 15",
         "tests/features/locks/test_locks.py::test_no_waiter_starves_after_a_holder_died",
     ),
@@ -152,8 +152,8 @@ MUTATIONS = (
     Mutation(
         "any token",
         "src/cloudsched/engine/signed_dispatches.py",
-        "if not any(matches):",
-        "if not matches:",
+        "is_valid = False",
+        "is_valid = True",
         "rule 7: the secret alone lets run",
         "tests/engine/test_signed_dispatches.py::test_only_the_right_token_is_accepted",
     ),

@@ -41,7 +41,7 @@ def test_nothing_that_comes_late_touches_the_lock_of_a_run_in_progress(app: App,
         assert decision.effects.run
         run = decision.effects.run.model_copy(update={"lock_key": "door"})
         with pytest.raises(VersionConflict):
-            locks.acquire(before, run, dispatch, ctx.now())  # as a duplicate does
+            locks.acquire("door", before, run, dispatch, ctx.now())  # as a duplicate does
         held.append(len(app.container.store.locks.load("door").lock.holders))
 
     app.create(id="t", handler="hold", lock_key="door")

@@ -82,7 +82,12 @@ class TaskLockFields(WireModel):
     def has_lock(self) -> bool:
         """Return whether its runs take a lock, or one of them, from before an edit, holds one."""
         task: Any = self  # a `Task`, which has these fields
-        return task.lock_key is not None or bool([run for run in task.runs if run.lock_key is not None])
+        if task.lock_key is not None:
+            return True
+        for run in task.runs:
+            if run.lock_key is not None:
+                return True
+        return False
 
     def holds_lock(self, now: datetime) -> bool:
         """Return whether a running handler holds a lock."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
@@ -159,8 +160,7 @@ def free_places(
     """
     if not lock.queued_limit and not has_late:
         return 0
-    holders = sum((one.task_id, one.execution_id) != leaving for one in _live_holders(lock, now))
-    return max(0, max(limit, lock.queued_limit) - holders)
+    return max(0, max(limit, lock.queued_limit) - len(_live_holders(lock, now, leaving)))
 
 
 def with_queued_limit(lock: Lock, *, is_whole: bool) -> Lock:
@@ -168,10 +168,8 @@ def with_queued_limit(lock: Lock, *, is_whole: bool) -> Lock:
 
     It falls to 0 only, and never to a smaller limit: a waiter with a greater one may be entering the list.
     """
-    limits = [one.limit for one in lock.waiters if one.notified_at is None]
-    queued_limit = max([lock.queued_limit, *limits])
-    if is_whole and not limits:
-        queued_limit = 0
+    limits = [one.limit for one in lock.waiters if one.notified_at is None] if lock.waiters else []
+    queued_limit = 0 if is_whole and not limits else max([lock.queued_limit, *limits])
     return lock if queued_limit == lock.queued_limit else lock.model_copy(update={"queued_limit": queued_limit})
 
 
@@ -186,16 +184,20 @@ def acquire(
     backlog. Returned are the lock, whether the run holds it now, and the waiters to notify.
     """
     holders = _live_holders(lock, now)
-    before = next((one.due_at for one in lock.waiters if _is_same(one, waiter)), waiter.due_at)
-    if before < waiter.due_at:
-        waiter = waiter.model_copy(update={"due_at": before})
-    others = tuple(one for one in lock.waiters if not _is_same(one, waiter) and not one.has_missed_grant(now))
-    ahead = sum(one.order < waiter.order for one in others)
+    others = list[Waiter]()
+    for one in lock.waiters:
+        if (one.task_id, one.execution_id) == (waiter.task_id, waiter.execution_id):
+            waiter = waiter.model_copy(update={"due_at": min(one.due_at, waiter.due_at)})
+        elif not one.has_missed_grant(now):
+            others.append(one)
+    ahead = 0
+    for one in others:
+        ahead += one.order < waiter.order
     if len(holders) + ahead < waiter.limit:  # guard: lock limit
         holder = Holder.build(
             task_id=waiter.task_id, execution_id=holder_execution_id or waiter.execution_id, until=until
         )
-        return lock.model_copy(update={"holders": (*holders, holder), "waiters": others}), True, ()
+        return lock.model_copy(update={"holders": (*holders, holder), "waiters": tuple(others)}), True, ()
     queue = sorted((*others, waiter), key=lambda one: one.order)
     waiting, granted = _mark_granted(queue[:ahead], len(holders), now)
     return lock.model_copy(update={"holders": holders, "waiters": (*waiting, *queue[ahead:])}), False, granted
@@ -213,13 +215,10 @@ def extend(lock: Lock, task_id: str, execution_id: str, until: datetime) -> Lock
 def release(lock: Lock, task_id: str, execution_id: str, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
     """Return the lock without a run that held it or waited for it, and the waiters to notify."""
     gone = (task_id, execution_id)
-    holders = tuple(one for one in _live_holders(lock, now) if (one.task_id, one.execution_id) != gone)
-    return _with_waiters(
-        lock,
-        holders,
-        (one for one in lock.waiters if (one.task_id, one.execution_id) != gone),
-        now,
-    )
+    holders = _live_holders(lock, now, gone)
+    if not lock.waiters:
+        return lock.model_copy(update={"holders": holders}), ()
+    return _with_waiters(lock, holders, [one for one in lock.waiters if (one.task_id, one.execution_id) != gone], now)
 
 
 def grant_places(lock: Lock, limit: int, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
@@ -271,7 +270,9 @@ def _mark_granted(
 
 def is_held_by(lock: Lock, task_id: str, execution_id: str, now: datetime) -> bool:
     """Return whether a run holds the lock."""
-    return any((one.task_id, one.execution_id) == (task_id, execution_id) for one in _live_holders(lock, now))
+    return bool(lock.holders) and any(
+        (one.task_id, one.execution_id) == (task_id, execution_id) for one in _live_holders(lock, now)
+    )
 
 
 def is_waiting(lock: Lock, task_id: str, execution_id: str) -> bool:
@@ -279,15 +280,16 @@ def is_waiting(lock: Lock, task_id: str, execution_id: str) -> bool:
     return any((one.task_id, one.execution_id) == (task_id, execution_id) for one in lock.waiters)
 
 
-def _live_holders(lock: Lock, now: datetime) -> tuple[Holder, ...]:
-    return tuple(one for one in lock.holders if one.until > now)  # guard: dead holder
+def _live_holders(lock: Lock, now: datetime, leaving: tuple[str, str] | None = None) -> tuple[Holder, ...]:
+    """Return those whose lease has not ended, without the run that releases the lock."""
+    holders = list[Holder]()
+    for one in lock.holders:
+        if one.until > now and (one.task_id, one.execution_id) != leaving:  # guard: dead holder
+            holders.append(one)
+    return tuple(holders)
 
 
-def _is_same(one: Waiter, other: Waiter) -> bool:
-    return (one.task_id, one.execution_id) == (other.task_id, other.execution_id)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VersionedLock:
     """A lock, and the version at which it was read, or None if there was no document.
 
@@ -306,9 +308,11 @@ class VersionedLock:
     is_whole: bool = True
     """True if it has all of its waiters."""
 
-    @property
+    @cached_property
     def new_document(self) -> Lock:
         """The document to write: with the notified waiters, and the greatest limit of the others."""
+        if not self.lock.waiters:
+            return self.lock
         notified = tuple(one for one in self.lock.waiters if one.notified_at is not None)
         limits = [one.limit for one in self.lock.waiters if one.notified_at is None]
         queued_limit = max([self.lock.queued_limit, *limits])
@@ -337,14 +341,18 @@ class VersionedLock:
         is_deleted = self.new_document.is_empty
         return len(self.entered) + (not is_deleted), len(self.left) + is_deleted
 
-    @property
+    @cached_property
     def entered(self) -> Sequence[Waiter]:
         """The waiters to write as documents of their own."""
+        if not self.lock.waiters:
+            return ()
         return [one for one in self.lock.waiters if one.notified_at is None and one not in self.entries]
 
-    @property
+    @cached_property
     def left(self) -> Sequence[Waiter]:
         """The waiters whose own documents are to be deleted: they were notified, or wait no longer."""
+        if not self.entries:
+            return ()
         staying = {one.entry_id for one in self.lock.waiters if one.notified_at is None}
         return [one for one in self.entries if one.entry_id not in staying]
 

@@ -70,23 +70,23 @@ class Locks:
         self._store = store
         self._sender = sender
 
-    def acquire(self, task: Task, run: Run, dispatch: Dispatch, now: datetime) -> AcquireResult:
-        """Ask for the lock for a run that an executor is about to start.
+    def acquire(self, key: str, task: Task, run: Run, dispatch: Dispatch, now: datetime) -> AcquireResult:
+        """Ask for the lock of a key for a run that an executor is about to start.
 
         If it must wait, this commits the wait.
         """
         waiter = _make_waiter(task, run, dispatch)
-        result = self._try_acquire(self._read(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
+        result = self._try_acquire(self._read(key, now, asking=[waiter]), run, waiter, now)
         if not result.is_acquired:
             if result.lock is not None:
                 self._store.locks.commit(result.lock)
             self.notify(result.grants, now)
         return result
 
-    def acquire_for_worker(self, task: Task, run: Run, now: datetime) -> AcquireResult:
+    def acquire_for_worker(self, key: str, task: Task, run: Run, now: datetime) -> AcquireResult:
         """Ask for the lock for a run that a worker has claimed."""
         waiter = _make_waiter(task, run, run)
-        return self._try_acquire(self._read(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
+        return self._try_acquire(self._read(key, now, asking=[waiter]), run, waiter, now)
 
     def wait_if_taken(self, task: Task, run: Run, now: datetime) -> bool:
         """Let a run for workers keep waiting, if it could not get its task's lock now.
@@ -148,22 +148,18 @@ class Locks:
         changed = None if lock == stored.lock else _with_lock(stored, lock, may_drain=False)
         return AcquireResult(changed, is_acquired, Grants(stored.lock.key, granted))
 
-    def extend(self, task_id: str, run: Run, until: datetime) -> VersionedLock | None:
-        """Return the lock with the run's hold extended, to commit with its lease, or None if it has no lock key."""
-        if run.lock_key is None:
-            return None
-        stored = self._store.locks.load(run.lock_key)
+    def extend(self, key: str, task_id: str, run: Run, until: datetime) -> VersionedLock:
+        """Return the lock with the run's hold extended, to commit with its lease."""
+        stored = self._store.locks.load(key)
         return VersionedLock(extend(stored.lock, task_id, run.execution_id, until), stored.version)
 
-    def release(self, task_id: str, run: Run, now: datetime) -> tuple[VersionedLock | None, Grants]:
-        """Return the lock without the run, to commit with the run's end, and the waiters to `notify` after that."""
-        if run.lock_key is None:
-            return None, NO_GRANTS
-        stored = self._read(run.lock_key, now, leaving=(task_id, run.execution_id))
+    def release(self, key: str, task_id: str, run: Run, now: datetime) -> tuple[VersionedLock, Grants | None]:
+        """Return the lock without the run, to commit with the run's end, and what to `notify` of after that."""
+        stored = self._read(key, now, leaving=(task_id, run.execution_id))
         lock, granted = release(stored.lock, task_id, run.execution_id, now)
         changed = _with_lock(stored, lock)
         has_drained = changed.has_drained
-        return changed, Grants(run.lock_key, granted, has_drained) if granted or has_drained else NO_GRANTS
+        return changed, Grants(key, granted, has_drained) if granted or has_drained else None
 
     def _update(
         self,
@@ -352,12 +348,6 @@ def _repeat_grants(lock: Lock) -> Grants:
 
 def _cancel(which: WaitFilter, now: datetime) -> Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]]:
     return lambda lock: cancel_waits(lock, which, now)[:2]
-
-
-def _require_lock_key(run: Run) -> str:
-    if run.lock_key is None:
-        raise ValueError("only a run with a lock key may acquire a lock")
-    return run.lock_key
 
 
 def _make_waiter(task: Task, run: Run, asking: Run | Dispatch) -> Waiter:

@@ -39,23 +39,24 @@ class HeldLock(Option):
         run = claim.effects.run
         if run is None:
             return claim if dispatch is None else self._record(claim, dispatch)
-        if run.lock_key != claim.task.scoped_lock_key:  # it has none yet, or the task was edited since its last attempt
-            run = run.model_copy(update={"lock_key": claim.task.scoped_lock_key})
+        key = claim.task.scoped_lock_key
+        if run.lock_key != key:  # it has none yet, or the task was edited since its last attempt
+            run = run.model_copy(update={"lock_key": key})
             task = claim.task.model_copy(update={"runs": claim.task.runs_with(run)})
             claim = claim.having(task=task, effects=replace(claim.effects, run=run))
 
-        if run.lock_key is None:
+        if key is None:
             return claim
         if dispatch is None:
-            return self._claim_for_worker(claim, run, now)
-        acquired = self._locks.acquire(claim.task, run, dispatch, now)
+            return self._claim_for_worker(key, claim, run, now)
+        acquired = self._locks.acquire(key, claim.task, run, dispatch, now)
         if acquired.is_acquired:
             return claim.having(linked=acquired.lock)  # guard: stored lock
-        return _wait(run.lock_key)
+        return _wait(key)
 
-    def _claim_for_worker(self, claim: Commit, run: Run, now: datetime) -> Commit:
+    def _claim_for_worker(self, key: str, claim: Commit, run: Run, now: datetime) -> Commit:
         """Return a worker's claim with the lock, or that the run waits for it instead."""
-        acquired = self._locks.acquire_for_worker(claim.task, run, now)
+        acquired = self._locks.acquire_for_worker(key, claim.task, run, now)
         if acquired.is_acquired:
             return claim.having(linked=acquired.lock)
         assert claim.base is not None  # noqa: S101 - a claim is of a task that was read
@@ -72,9 +73,9 @@ class HeldLock(Option):
         if self._waits_on(task, run, dispatch):
             return _wait(task.lock_key)
         # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
-        if run.lock_key is None or run.lease is None:
+        if run.lease is None:
             return record
-        return self._release(record, run)
+        return self._release(record, run, self._clock.now())
 
     def _waits_on(self, task: Task, run: Run, dispatch: Dispatch) -> bool:
         """Return whether a run that left its queue for its lock has to wait on.
@@ -89,9 +90,9 @@ class HeldLock(Option):
         now = self._clock.now()
         return (expiry is None or now < expiry) and self._locks.wait_if_taken(task, run, now)
 
-    def on_outcome(self, commit: Commit, run: Run, _report: AttemptReport, _now: datetime) -> Commit:
+    def on_outcome(self, commit: Commit, run: Run, _report: AttemptReport, now: datetime) -> Commit:
         """Return the commit with the lock released."""
-        return commit if run.lock_key is None else self._release(commit, run)
+        return self._release(commit, run, now)
 
     def on_lease_change(self, commit: Commit, run: Run) -> Commit | None:
         """Return the commit with the lock held as long as the lease.
@@ -102,24 +103,19 @@ class HeldLock(Option):
             return commit
         leased = commit.task.find_run(run.execution_id)
         if leased is None or leased.lease is None:
-            return self._release(commit, run)
-        lock = self._locks.extend(commit.task.id, leased, leased.lease.until)  # guard: extended lock
+            return self._release(commit, run, self._clock.now())
+        lock = self._locks.extend(run.lock_key, commit.task.id, leased, leased.lease.until)  # guard: extended lock
         # guard: held lock
-        if lock is not None and not is_held_by(
-            lock.lock,
-            commit.task.id,
-            run.execution_id,
-            self._clock.now(),
-        ):
+        if not is_held_by(lock.lock, commit.task.id, run.execution_id, self._clock.now()):
             return None
         return commit.having(linked=lock)
 
-    def _release(self, commit: Commit, run: Run) -> Commit:
-        lock, grants = self._locks.release(commit.task.id, run, self._clock.now())
-        return commit.having(
-            linked=lock,
-            effects=replace(commit.effects, sends=grants if grants.key else None),
-        )
+    def _release(self, commit: Commit, run: Run, now: datetime) -> Commit:
+        """Return the commit with the lock released that the run holds, if it holds one."""
+        if run.lock_key is None:
+            return commit
+        lock, grants = self._locks.release(run.lock_key, commit.task.id, run, now)
+        return commit.having(linked=lock, effects=replace(commit.effects, sends=grants))
 
     def on_dispatch(self, committed: Committed) -> None:
         """Notify the waiters that the commit grants the lock."""

@@ -29,9 +29,9 @@ from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, w
 from cloudsched.domain.transitions.suspend import on_call_finished
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.durable.results import load_call_outcome
-from cloudsched.engine.ports.procedure import Procedure, run_procedure
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.state.commits import compare_and_set, repeat_on_conflict
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import write_note
 from cloudsched.engine.storage.pages import Page, iterate_pages
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
@@ -91,14 +91,14 @@ class ChildTasks:
     def _commit_new(self, task: Task, find_caller: FindCaller) -> Task | None:
         is_limited = task.parent is not None and task.parent.is_for_user
 
-        def store(read: tuple[VersionedTask, QuotaCheck | None]) -> Procedure[Task | None]:
+        def store(read: tuple[VersionedTask, QuotaCheck | None]) -> Task | None:
             caller, quota = read
             if quota is not None and quota.refusal is not None and not self._may_exceed(task):
                 raise quota.refusal
             try:
                 guard = None if quota is None else quota.guard(task)
                 new = Commit(task, linked=guard, unchanged=(caller,))  # guard: unchanged caller
-                yield from self._engine.committer.commit(new)
+                run_procedure(self._engine.committer.commit(new))
             except VersionConflict:
                 stored = self._engine.store.load(task.id)
                 if stored is not None:
@@ -117,7 +117,7 @@ class ChildTasks:
             return find_caller(anew=anew), self._engine.quotas().check(task.owner) if is_limited else None
 
         what = f"another task of {task.owner!r}, or its caller"
-        return run_procedure(repeat_on_conflict(what, read, store, read(anew=False)))
+        return compare_and_set(what, read, store, read(anew=False))
 
     def _may_exceed(self, task: Task) -> bool:
         """Return whether a call may be made although its owner has no room.
@@ -249,7 +249,7 @@ class ChildTasks:
             return stored.task if step.task is stored.task else step.having(base=stored)
 
         load = partial(self._engine.store.load, parent.task_id)
-        found = run_procedure(self._engine.committer.apply(f"task {parent.task_id}", load, wake))
+        found = self._engine.committer.apply(f"task {parent.task_id}", load, wake)
         task = found.stored.task if isinstance(found, Committed) else found
         if task is not None:
             now = self._engine.clock.now()
@@ -423,7 +423,7 @@ class ChildTasks:
 
         with suppress(NotAllowed):  # it has ended
             load = partial(self._engine.store.load, task_id)
-            run_procedure(self._engine.committer.apply(f"task {task_id}", load, decide))
+            self._engine.committer.apply(f"task {task_id}", load, decide)
 
 
 MAX_TREE = 2_000

@@ -13,7 +13,6 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
-from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import Contended, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
@@ -43,7 +42,7 @@ def test_a_decision_is_made_again_on_what_is_stored_after_a_conflict(sim: Simula
             sim.app.update("t", title="theirs")
         return rename(stored, f"{stored.task.title} and ours")
 
-    committed = run_procedure(committer.apply("task t", load, decide))
+    committed = committer.apply("task t", load, decide)
     assert isinstance(committed, Committed)
     assert seen == ["before", "theirs"]
     assert sim.app.get("t").title == committed.stored.task.title == "theirs and ours"
@@ -53,7 +52,7 @@ def test_what_is_decided_instead_of_a_commit_is_returned(sim: Simulation) -> Non
     """Nothing is written then, and what was read already is not read again."""
     before = sim.counts.copy()
     seen = sim.app.container.engine.committer.apply("task t", pytest.fail, lambda read: f"saw {read}", "it")
-    assert run_procedure(seen) == "saw it"
+    assert seen == "saw it"
     assert sim.counts.since(before) == type(before)()
 
 
@@ -82,9 +81,7 @@ def test_a_change_that_always_conflicts_is_given_up(sim: Simulation) -> None:
         return rename(stored, "ours")
 
     with pytest.raises(Contended):
-        run_procedure(
-            sim.app.container.engine.committer.apply("task t", lambda: sim.app.container.store.load("t"), decide)
-        )
+        sim.app.container.engine.committer.apply("task t", lambda: sim.app.container.store.load("t"), decide)
     assert sim.app.get("t").title.startswith("theirs")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task
@@ -20,17 +18,20 @@ from cloudsched.domain.transitions.suspend import on_journal_append
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
 from cloudsched.engine.execution.call import truncate_text
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
-from cloudsched.engine.ports.procedure import Procedure, run_procedure
+from cloudsched.engine.state.commits import MAX_CONFLICTS
 from cloudsched.errors import (
     BlobsUnavailable,
+    Contended,
     InvalidInput,
     LeaseLost,
+    PreconditionFailed,
     QueueUnavailable,
     StoreUnavailable,
+    VersionConflict,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import timedelta
 
     from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Handler
+    from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.engine.state.attempt_log import AttemptLog
 
     Decide = Callable[[Task, VersionedTask], Commit | None]
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     """
 
 log: Final = own_logger(__name__)
+_MAX_REPLACED: Final = 2
+"""How often a report is replaced: by a failure, and by a suspension."""
 
 
 class Attempt:
@@ -106,7 +110,7 @@ class Attempt:
             renewal = on_heartbeat(task, execution_id, self._token_hash, progress, self._engine.clock.now())
             return self._change_lease(renewal, base)
 
-        committed = run_procedure(self._change(decide))
+        committed = self._change(decide)
         task = None if committed is None else committed.stored.task
         run = None if task is None else task.find_run(execution_id)
         if task is None or run is None:
@@ -134,7 +138,7 @@ class Attempt:
                 transition = end_wait(transition)
             return self._change_lease(transition, base)
 
-        committed = run_procedure(self._change(decide))
+        committed = self._change(decide)
         return None if committed is None else committed.stored.task
 
     def find_caller(self, *, anew: bool) -> VersionedTask:
@@ -149,34 +153,55 @@ class Attempt:
             raise LeaseLost(self.run.execution_id)
         return stored
 
-    def finish(self, report: AttemptReport) -> Procedure[Committed | None]:
-        """Commit how the attempt ended. Return None if the lease was lost before.
+    def finish(self, report: AttemptReport, *, as_reported: bool = False) -> Procedure[Committed | None]:
+        """Commit how the attempt ended.
+
+        Return None if the lease is no longer held or the task was deleted meanwhile, of which only the lock is freed.
 
         If the steps are too large for the record and the blob store is unavailable, the run is suspended
         until later, and then replayed. If a follow-up is refused or the store rejects the outcome, which
-        would happen every time, the attempt is recorded as a failure.
+        would happen every time, the attempt is recorded as a failure. `as_reported` raises both instead: after
+        InvalidInput nothing was committed, after BlobsUnavailable no failure hook was called.
         """
-        try:
+        base: VersionedTask | None = self._stored  # read once: another thread of the worker may replace it meanwhile
+        task_id = self._stored.task.id
+        conflicts = replaced = 0
+        while conflicts < MAX_CONFLICTS:
             try:
-                return (yield from self.finish_as_reported(report))
-            except InvalidInput as error:
-                return (yield from self.finish_as_reported(_to_failure(report, error, self)))
-        except BlobsUnavailable as error:
-            until = self._engine.clock.now() + OUTAGE_PAUSE
-            later = replace(report, outcome=Suspend(str(error), until), error=None)
-            return (yield from self.finish_as_reported(later))
+                commit = None if base is None else self._decide_end(report, base, is_repeat=conflicts > 0)
+                if commit is None:
+                    return None
+                self._stored = yield from self._engine.committer.commit(commit)
+                self.task = self._stored.task
+                committed = Committed(self._stored, commit)
+                return committed if self.task.deleted_at is None else self._drop(committed)
+            except PreconditionFailed:
+                raise
+            except VersionConflict:
+                conflicts += 1
+                base = self._reload(task_id)
+            except (InvalidInput, BlobsUnavailable) as error:
+                replaced += 1
+                if as_reported or replaced > _MAX_REPLACED:
+                    raise
+                report = self._replace(report, error)
+        raise Contended(f"task {task_id}", MAX_CONFLICTS)
 
-    def finish_as_reported(self, report: AttemptReport) -> Procedure[Committed | None]:
-        """Commit a report as it is. Raises what `finish` makes a failure or a suspension of."""
-        return (yield from self._end(partial(self._decide_end, report, count())))
+    def _replace(self, report: AttemptReport, error: InvalidInput | BlobsUnavailable) -> AttemptReport:
+        """Return what is reported in place of a report that was not stored."""
+        if isinstance(error, InvalidInput):
+            return _to_failure(report, error, self)
+        until = self._engine.clock.now() + OUTAGE_PAUSE
+        return replace(report, outcome=Suspend(str(error), until), error=None)
 
-    def _decide_end(
-        self, report: AttemptReport, conflicts: Iterator[int], task: Task, base: VersionedTask
-    ) -> Commit | None:
+    def _decide_end(self, report: AttemptReport, base: VersionedTask, *, is_repeat: bool) -> Commit | None:
         """Return what to commit, or None if the lease is no longer held.
 
         It is called again after each conflict.
         """
+        task = self._with_log(base.task)
+        if task.deleted_at is not None:
+            return self._release_deleted(task, base)
         now = self._engine.clock.now()
         run = self.run
         calls: Collection[int] = ()
@@ -197,7 +222,7 @@ class Attempt:
             reads=0,
             journals={run.execution_id: report.journal} if report.journal else {},
             has_calls_in_progress=bool(calls),
-            is_repeat=next(conflicts) > 0,
+            is_repeat=is_repeat,
         )
         then = report.outcome.then if isinstance(report.outcome, Done) else ()
         commit = commit.having(base=base, effects=effects, drafts=then)
@@ -217,19 +242,8 @@ class Attempt:
             return ChildTasks(self._engine).calls_in_progress(task.id, run.execution_id, outcome.calls)
         return ()
 
-    def _end(self, decide: Decide) -> Procedure[Committed | None]:
-        """Commit the end of the claim.
-
-        Return None if the lease is no longer held or the task was deleted meanwhile.
-
-        Of a deleted task only the lock is freed. After InvalidInput nothing was committed. After
-        BlobsUnavailable no failure hook was called.
-        """
-        committed = yield from self._change(
-            lambda task, base: decide(task, base) if task.deleted_at is None else self._release_deleted(task, base)
-        )
-        if committed is None or committed.stored.task.deleted_at is None:
-            return committed
+    def _drop(self, committed: Committed) -> Committed | None:
+        """Pass on the lock of a task that was deleted, of which nothing else remains to be done."""
         with suppress(QueueUnavailable):  # the sweep notifies them
             self._engine.committer.options.send_after(committed)
         return None
@@ -240,12 +254,17 @@ class Attempt:
         """Give up the run to another worker. Return None if the lease is lost or the task is deleted."""
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
+            if task.deleted_at is not None:
+                return self._release_deleted(task, base)
             now = self._engine.clock.now()
             mine = self.run.execution_id, self._token_hash
             released = on_release(task, *mine, progress, reason, now, released_by=released_by)
             return self._change_lease(released, base)
 
-        return run_procedure(self._end(decide))
+        committed = self._change(decide)
+        if committed is None or committed.stored.task.deleted_at is None:
+            return committed
+        return self._drop(committed)
 
     def _release_deleted(self, task: Task, base: VersionedTask) -> Commit | None:
         run = task.find_run(self.run.execution_id)
@@ -263,30 +282,27 @@ class Attempt:
                 commit = option.on_lease_change(commit, self.run)
         return commit
 
-    def _with_log(self, task: Task, found: RunLog) -> Task:
+    def _with_log(self, task: Task) -> Task:
         """Return the task with the lines of its run so far, so that the next commit stores them."""
+        found = self.reported_log if self.log is None else self.log.found
+        if found is None or not found.lines:
+            return task
         run = task.find_run(self.run.execution_id)
         if run is None:
             return task
         kept = self._engine.logs.keep(task.id, run, self._token_hash, found)
         return task.model_copy(update={"runs": task.runs_with(kept)})
 
-    def _change(self, decide: Decide) -> Procedure[Committed | None]:
+    def _change(self, decide: Decide) -> Committed | None:
         stored = self._stored  # read once: another thread of the worker may replace it meanwhile
         task_id = stored.task.id
 
         def decide_on(read: VersionedTask | None) -> Commit | None:
             if read is None:  # deleted
                 return None
-            task = read.task
-            found = self.reported_log if self.log is None else self.log.found
-            if found is not None and found.lines:
-                task = self._with_log(task, found)
-            return decide(task, read)
+            return decide(self._with_log(read.task), read)
 
-        committed = yield from self._engine.committer.apply(
-            f"task {task_id}", lambda: self._reload(task_id), decide_on, stored
-        )
+        committed = self._engine.committer.apply(f"task {task_id}", lambda: self._reload(task_id), decide_on, stored)
         if committed is not None:
             self._stored = committed.stored
             self.task = committed.stored.task

@@ -16,7 +16,7 @@ import threading
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cloudsched.domain.documents.execution import Lease, Run, lease_fingerprint
 from cloudsched.domain.documents.policy import Overlap
@@ -44,7 +44,8 @@ from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_pr
 from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.signed_dispatches import SigningKeys, open_dispatch
 from cloudsched.engine.state.attempt_log import AttemptLog
-from cloudsched.errors import ClockSkewed, QueueUnavailable, VersionConflict
+from cloudsched.engine.state.commits import MAX_CONFLICTS
+from cloudsched.errors import ClockSkewed, Contended, PreconditionFailed, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,36 +216,43 @@ class Executor:
         # Nobody sends the token back.
         token_hash = lease_fingerprint(secrets.token_hex(16))  # guard: lease token
         recalled = self._tasks.recall(dispatch.task_id)
+        loaded = recalled
+        for _ in range(MAX_CONFLICTS):
+            loaded = loaded or self._tasks.load(dispatch.task_id)
+            try:
+                task, decision = self._judge(*loaded, dispatch, token_hash, is_due=is_due)
+                if isinstance(decision, Commit):
+                    claimed = yield from self._engine.committer.commit(decision)
+                    break
+            except PreconditionFailed:
+                raise
+            except VersionConflict:
+                pass
+            else:
+                if decision is None or isinstance(decision, Attempt):
+                    return decision
+                if loaded is not recalled:  # else only the store knows that there is nothing to claim
+                    return self._pass_over(dispatch, task, decision)
+            loaded = None
+        else:
+            raise Contended(f"task {dispatch.task_id}", MAX_CONFLICTS)
+        if decision.effects.run is None:
+            return self._complete_record(dispatch, Committed(claimed, decision))
+        return Attempt(self._engine, claimed, decision.effects.run)
 
-        def decide(loaded: Loaded) -> Commit | Attempt | _Passed | None:
-            stored, now = loaded
-            if stored is None:
-                return _Passed(None, drop("there is no such task"))
-            is_early = not is_due and now < dispatch.due_at <= now + HEAD_START
-            judge = self._decide_early if is_early else self._decide
-            with limit_search(DISPATCH_STEPS):
-                for concerns, option in self._options.before_decision:
-                    if concerns(stored):
-                        stored = option.before_decision(stored)
-                decision = judge(stored, dispatch, now, token_hash)
-            if decision is None or isinstance(decision, Commit | Attempt):
-                return decision
-            if loaded is recalled:
-                raise VersionConflict(what)  # only the store knows that there is nothing to claim
-            return _Passed(stored.task, decision)
-
-        what = f"task {dispatch.task_id}"
-        load = partial(self._tasks.load, dispatch.task_id)
-        claim: Procedure[Committed | Attempt | _Passed | None]
-        claim = self._engine.committer.apply(what, load, decide, recalled or load())
-        found = yield from claim
-        if found is None or isinstance(found, Attempt):
-            return found
-        if isinstance(found, _Passed):
-            return self._pass_over(dispatch, found)
-        if found.commit.effects.run is not None:
-            return Attempt(self._engine, found.stored, found.commit.effects.run)
-        return self._complete_record(dispatch, found)
+    def _judge(
+        self, stored: VersionedTask | None, now: datetime, dispatch: Dispatch, token_hash: str, *, is_due: bool
+    ) -> tuple[Task | None, Commit | Attempt | DeliveryResult | Hop | None]:
+        """Return what is decided for a dispatch, and the task on which it was."""
+        if stored is None:
+            return None, drop("there is no such task")
+        is_early = not is_due and now < dispatch.due_at <= now + HEAD_START
+        judge = self._decide_early if is_early else self._decide
+        with limit_search(DISPATCH_STEPS):
+            for concerns, option in self._options.before_decision:
+                if concerns(stored):
+                    stored = option.before_decision(stored)
+            return stored.task, judge(stored, dispatch, now, token_hash)
 
     def _decide_early(
         self, stored: VersionedTask, dispatch: Dispatch, _now: datetime, token_hash: str
@@ -261,13 +269,10 @@ class Executor:
         self, stored: VersionedTask, dispatch: Dispatch, now: datetime, token_hash: str
     ) -> Commit | Attempt | DeliveryResult | Hop:
         """Return what to commit for a dispatch, its attempt if that is committed already, or why nothing is."""
-        # guard: own claim
-        known = next(
-            (run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash),
-            None,
-        )
-        if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
-            return Attempt(self._engine, stored, known)
+        for run in stored.task.runs:
+            # Committed, but its answer was lost; of a backlog it may be a later occurrence.
+            if run.lease and run.lease.token_hash == token_hash:  # guard: own claim
+                return Attempt(self._engine, stored, run)
 
         decision: DeliveryResult | Hop | Commit | None = None
         if self._in_progress is not None:
@@ -280,10 +285,11 @@ class Executor:
             decision = self._hold_back(stored.task, decision, decision.effects.run, dispatch, now, self._in_progress)
         if not isinstance(decision, Commit):
             return decision
-        run = decision.effects.run
+        claimed = decision.effects.run
         reason = decision.effects.reason
         deliveries = 1 + max(timedelta(0), now - stored.task.updated_at) // HORIZON  # each hop took a read as well
-        effects = Effects(run, reason, deliveries if run is None else deliveries + run.steps, deliveries)
+        reads = deliveries if claimed is None else deliveries + claimed.steps
+        effects = Effects(claimed, reason, reads, deliveries)
         return self._options.adapt_claim(decision.having(base=stored, effects=effects), dispatch, now)
 
     def _decide_in_process(
@@ -426,15 +432,16 @@ class Executor:
         wakeups = executor_wakeups(task)
         if wakeups:
             now = self._engine.clock.now()
-            future = [wake for wake in already_sent if wake.due_at > now]
-            self._engine.sender.send(task, [wake for wake in wakeups if wake not in future], now)
+            unsent = wakeups
+            for wake in already_sent:
+                if wake.due_at > now and wake in unsent:
+                    unsent = tuple(filter(wake.__ne__, unsent))
+            self._engine.sender.send(task, unsent, now)
         return wakeups
 
     # ── What runs nothing ──────────────────────────────────────────────────────────────────────────────
 
-    def _pass_over(self, dispatch: Dispatch, passed: _Passed) -> DeliveryResult:
-        task = passed.task
-        decision = passed.decision
+    def _pass_over(self, dispatch: Dispatch, task: Task | None, decision: DeliveryResult | Hop) -> DeliveryResult:
         if isinstance(decision, Hop):
             assert task is not None  # noqa: S101 - it has been decided on
             # guard: early dispatch
@@ -461,13 +468,6 @@ class Executor:
     def _drop_options(self, dispatch: Dispatch, task: Task | None) -> None:
         for _, option in self._options.on_drop:
             option.on_drop(dispatch, task)
-
-
-class _Passed(NamedTuple):
-    """The decision to run nothing, and the task on which it was made."""
-
-    task: Task | None
-    decision: DeliveryResult | Hop
 
 
 CHECK_INTERVAL = timedelta(minutes=10)

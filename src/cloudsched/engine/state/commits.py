@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.execution import MISSED_STATUSES
@@ -19,7 +20,7 @@ from cloudsched.domain.transitions.commit import Commit, Committed, TaskWrite, V
 from cloudsched.domain.transitions.expiry import W, goes_on, keep_record, settle_expiry
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.run_records import fit_runs
-from cloudsched.engine.ports.procedure import Procedure, StoreCommit, make_procedure, run_procedure
+from cloudsched.engine.ports.procedure import Procedure, StoreCommit, run_procedure
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.state.options import NO_CALLS, FailureCalls, Options
 from cloudsched.errors import (
@@ -49,12 +50,12 @@ Each conflict means that another change took effect.
 """
 
 
-def repeat_on_conflict(
+def compare_and_set(
     what: str,
     load: Callable[[], S],
-    change: Callable[[S], Procedure[T]],
+    change: Callable[[S], T],
     first: Any = UNREAD,  # noqa: ANN401 - an S; mypy would infer S from it alone
-) -> Procedure[T]:
+) -> T:
     """Run ``change(load())`` until its commit meets no conflict, and return its result.
 
     `change` runs again after each conflict, so nothing but its commit may have an effect before that.
@@ -63,27 +64,13 @@ def repeat_on_conflict(
     current = load() if first is UNREAD else first
     for remaining in reversed(range(MAX_CONFLICTS)):
         try:
-            return (yield from change(current))
+            return change(current)
         except PreconditionFailed:
             raise
         except VersionConflict:
             if remaining:
                 current = load()
     raise Contended(what, MAX_CONFLICTS)
-
-
-def compare_and_set(
-    what: str,
-    load: Callable[[], S],
-    change: Callable[[S], T],
-    first: Any = UNREAD,  # noqa: ANN401 - an S
-) -> T:
-    """Do the same with a plain function, in this thread."""
-
-    def make_change(current: S) -> Procedure[T]:
-        return make_procedure(partial(change, current))
-
-    return run_procedure(repeat_on_conflict(what, load, make_change, first))
 
 
 class Committer:
@@ -111,20 +98,20 @@ class Committer:
         load: Callable[[], S],
         decide: Callable[[S], Commit | T],
         first: Any = UNREAD,  # noqa: ANN401 - an S
-    ) -> Procedure[Committed | T]:
+    ) -> Committed | T:
         """Load, decide and commit, all of it again after each conflict, and return what was committed.
 
         If `decide` returns something other than a commit, this returns it as it is. The arguments and
-        errors are those of `repeat_on_conflict`.
+        errors are those of `compare_and_set`.
         """
 
-        def change(current: S) -> Procedure[Committed | T]:
+        def change(current: S) -> Committed | T:
             decided = decide(current)
             if not isinstance(decided, Commit):
                 return decided
-            return Committed((yield from self.commit(decided)), decided)
+            return Committed(run_procedure(self.commit(decided)), decided)
 
-        return (yield from repeat_on_conflict(what, load, change, first))
+        return compare_and_set(what, load, change, first)
 
     def commit(self, commit: Commit) -> Procedure[VersionedTask]:
         """Commit a decision, and return the task as committed.
@@ -173,7 +160,7 @@ class Committer:
         for concerns, option in self.options.before_record:
             if concerns(whole):
                 whole = option.before_record(whole, before)
-        if MISSED_STATUSES.isdisjoint([each.status for each in commit.executions]):
+        if MISSED_STATUSES.isdisjoint(map(attrgetter("status"), commit.executions)):
             return whole, calls
         for _, option in self.options.before_failure:
             whole = option.before_failure(whole, before)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    Hooks = tuple[tuple[attrgetter[Any], "Option"], ...]
+    """What finds whether an option is concerned, and the option."""
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.claim import DeliveryResult, Hop
@@ -154,24 +157,13 @@ class Options:
 
         That is a path from the hook's first argument. The option is concerned if something is there.
         """
-        options = [(cast("Option", _Unloaded(place, engine)), hooks) for place, hooks in table.items()]
+        self._options = [(cast("Option", _Unloaded(place, engine)), hooks) for place, hooks in table.items()]
 
-        def find(hook: str) -> tuple[tuple[attrgetter[Any], Option], ...]:
-            return tuple((attrgetter(hooks[hook]), option) for option, hooks in options if hook in hooks)
-
-        self.before_decision: tuple[tuple[attrgetter[Any], Option], ...] = find("before_decision")
-        self.before_claim: tuple[tuple[attrgetter[Any], Option], ...] = find("before_claim")
-        self.on_outcome: tuple[tuple[attrgetter[Any], Option], ...] = find("on_outcome")
-        self.on_lease_change: tuple[tuple[attrgetter[Any], Option], ...] = find("on_lease_change")
-        self.before_record: tuple[tuple[attrgetter[Any], Option], ...] = find("before_record")
-        self.before_commit: tuple[tuple[attrgetter[Any], Option], ...] = find("before_commit")
-        self.before_failure: tuple[tuple[attrgetter[Any], Option], ...] = find("before_failure")
-        self.calls_for_failure: tuple[tuple[attrgetter[Any], Option], ...] = find("calls_for_failure")
-        self.after_commit: tuple[tuple[attrgetter[Any], Option], ...] = find("after_commit")
-        self.on_dispatch: tuple[tuple[attrgetter[Any], Option], ...] = find("on_dispatch")
-        self.on_lost: tuple[tuple[attrgetter[Any], Option], ...] = find("on_lost")
-        self.on_drop: tuple[tuple[attrgetter[Any], Option], ...] = find("on_drop")
-        self.on_leave: tuple[tuple[attrgetter[Any], Option], ...] = find("on_leave")
+    def __getattr__(self, hook: str) -> Hooks:
+        getattr(Option, hook)  # there are no others
+        found = tuple((attrgetter(hooks[hook]), option) for option, hooks in self._options if hook in hooks)
+        setattr(self, hook, found)  # from now on it is found directly
+        return found
 
     def send_after(self, committed: Committed) -> None:
         """Call `on_dispatch` of each option that is concerned."""

@@ -44,9 +44,9 @@ from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.handlers.payload_fields import find_reset_fields
 from cloudsched.engine.handlers.validation import validate_draft
-from cloudsched.engine.ports.procedure import Procedure, run_procedure
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.records import record_of
-from cloudsched.engine.state.commits import repeat_on_conflict
+from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.quotas import QuotaCheck, is_revival
 from cloudsched.engine.tasks.manual_runs import ManualRuns, make_mark
 from cloudsched.engine.tasks.schedule_parts import OPEN_FOR, list_parts, resolve_schedule
@@ -101,30 +101,27 @@ class Scheduler:
         draft were read at `as_of`, at which a new task counts as created. After an error nothing was stored.
         """
         by.require_owner(draft.owner)
-        faults = Faults()
-        with faults:
+        try:
             draft = self._validate(draft, by)
-        with faults:
             require_recipient(draft, self._engine)
+        except InvalidInput as error:
+            faults = Faults([error])
+            if draft.schedule is not None:
+                with faults:
+                    resolve_schedule(self._engine.store.records, draft.schedule, draft.owner)
+            faults.tell()
         depends = draft.schedule is not None and draft.schedule.depends_on_records
-        if faults and draft.schedule is not None and depends:
-            with faults:
-                resolve_schedule(self._engine.store.records, draft.schedule, draft.owner)
-        faults.tell()
-
         started = self._engine.clock.now() if depends else None
         least = self._engine.settings.minimum_lead if lead is None else lead
         if depends:
             draft = self._resolve_new(draft, refusal, by, least)
-        creation = repeat_on_conflict(
+        task, is_new = compare_and_set(
             f"task {draft.id} or another of its owner's",
             lambda: None,  # what is in the way is read after a conflict
             lambda _: self._try_to_create(draft, by, mark, refusal, least, as_of),
+            first=None,
         )
-        task, is_new = run_procedure(creation)
-        if started is not None:
-            task = self._follow_changes(task, started)
-        return task, is_new
+        return task if started is None else self._follow_changes(task, started), is_new
 
     def _try_to_create(
         self,
@@ -134,7 +131,7 @@ class Scheduler:
         refusal: QuotaExceeded | None,
         lead: timedelta,
         as_of: datetime | None,
-    ) -> Procedure[tuple[Task, bool]]:
+    ) -> tuple[Task, bool]:
         try:
             now = self._engine.clock.now()
             at = as_of or now
@@ -148,7 +145,7 @@ class Scheduler:
                 self._engine.quotas().require_run_room(draft.owner, code.task, code.execution_id)
             if by.has_quotas:
                 self._engine.quotas().require_interval(task.schedule, at)
-            quota = self._require_room(task.owner, by, refusal)
+            quota = self._require_room(task.owner, by, refusal) if by.has_quotas or refusal else None
         except (InvalidInput, QuotaExceeded):
             # A repetition of what was created before is answered, even if it would be refused by now.
             repeated = self._repeat_creation(draft.id, draft, mark, by) if draft.id else None
@@ -159,7 +156,7 @@ class Scheduler:
         task = self._engine.usage_limit().prepare(task, now)
         try:
             guard = quota.guard(task) if quota else None
-            created = yield from self._engine.committer.commit(Commit(task, linked=guard))
+            created = run_procedure(self._engine.committer.commit(Commit(task, linked=guard)))
         except VersionConflict:
             if (repeated := self._repeat_creation(task.id, draft, mark, by)) is not None:
                 return repeated, False
@@ -573,7 +570,7 @@ class Scheduler:
             return transition.having(base=stored, linked=guard)
 
         load = partial(self._load, task_id, by)
-        changed = run_procedure(self._engine.committer.apply(f"task {task_id}", load, decide_on))
+        changed = self._engine.committer.apply(f"task {task_id}", load, decide_on)
         if not isinstance(changed, Committed):
             return self._dispatch_or_defer(changed)  # sending its dispatches again is harmless
         base = changed.commit.base
@@ -658,8 +655,10 @@ def require_recipient(draft: TaskDraft, engine: EngineContext) -> None:
 
     It is for the system only if that has contacts.
     """
+    if "owner" in draft.model_fields_set:
+        return
     personal = [channel for channel in draft.delivery_channels if channel.traits.may_users_name]
-    if not personal or "owner" in draft.model_fields_set:
+    if not personal:
         return
     if engine.store.records.load(Person, draft.owner) is None:
         hint = f'Give the person, owner="ada", or owner="{SYSTEM_OWNER}" if that is whom you mean.'

@@ -119,7 +119,7 @@ class WorkerClaims:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
         attempt = self._make_attempt(stored, run, logged)
         report = replace(report, progress=report.progress or run.progress, ended_by=self._caller.subject)
-        committed = run_procedure(attempt.finish_as_reported(report))
+        committed = run_procedure(attempt.finish(report, as_reported=True))
         self._dispatch(attempt, committed)
         if committed is None:
             return self._replay_of_finished(attempt.task, execution_id, lease_fingerprint(lease_token))

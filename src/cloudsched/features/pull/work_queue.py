@@ -351,9 +351,7 @@ class WorkQueue:
             return self._decide_claim(current, token_hash, claim_attempt)
 
         try:
-            found = run_procedure(
-                self._engine.committer.apply(f"task {stored.task.id}", reload, decide, stored),
-            )
+            found = self._engine.committer.apply(f"task {stored.task.id}", reload, decide, stored)
         except Contended:
             return None  # other offers may be free
         if not isinstance(found, Committed):

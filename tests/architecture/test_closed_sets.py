@@ -34,7 +34,7 @@ def _read_member(node: ast.expr) -> tuple[str, str] | None:
 
 
 def test_a_match_of_members_has_them_all() -> None:
-    """A `match` that ends in `assert_never` does not pass over a new member."""
+    """A `match` whose cases all return, or that ends in `assert_never`, passes over no new member: mypy sees that."""
     open_ended = [
         f"{module}:{node.lineno}"
         for module in MODULES
@@ -46,6 +46,7 @@ def test_a_match_of_members_has_them_all() -> None:
             for pattern in ast.walk(case.pattern)
         )
         and "assert_never" not in ast.unparse(node.cases[-1])
+        and not all(isinstance(case.body[-1], ast.Return | ast.Raise) for case in node.cases)
     ]
     assert not open_ended
 

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.delivery_channels import CALLBACKS, SENDER_NAMES, DeliveryChannel
 from cloudsched.people.senders.fcm import write_push
@@ -143,5 +143,3 @@ def _write_content(channel: str, message: OutgoingMessage, recipient: Recipient)
         case DeliveryChannel.WEBHOOK:
             content: dict[str, Any] = json.loads(write_body(message))
             return content
-        case unknown:
-            assert_never(unknown)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.task import PublicTask, Task
 from cloudsched.domain.transitions.outcome import Done, Outcome, Snooze
@@ -104,8 +104,6 @@ class PersonExport:
                 for month in self._iter_months(owner):
                     parts.add("monthlyUsage", month)
                 return cursor
-            case unknown:
-                assert_never(unknown)
 
     def _write_records(self, owner: str, parts: _Parts) -> None:
         for kind in list_exported_records():

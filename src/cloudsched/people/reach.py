@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import Person, SlackContact, TelegramContact, is_wanted
@@ -35,8 +35,6 @@ def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
             return _reach(verified, contact, f"{channel.title()} account")
         case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
             return Reach((), None)
-        case unknown:
-            assert_never(unknown)
 
 
 def _reach(verified: str | None, contact: object, name: str) -> Reach:
@@ -76,8 +74,6 @@ def drop_address(person: Person, channel: DeliveryChannel, address: str) -> Pers
             return person.model_copy(update=dict.fromkeys(_find_contact(person, channel, address)))
         case DeliveryChannel.EMAIL | DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
             return person  # a mail server that refuses a mail does not say that the address is gone
-        case unknown:
-            assert_never(unknown)
 
 
 def wants(person: Person | None, category: Category, channel: DeliveryChannel) -> bool:

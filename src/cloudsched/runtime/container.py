@@ -6,7 +6,7 @@ import random
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, assert_never, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings, StoreKind
@@ -160,8 +160,6 @@ class Container:
                 return SqliteStore(self.settings.data, on_removed=self.blobs.delete)
             case "firestore":
                 return self.circuits.guard("store", open_firestore_store(self.settings), StoreUnavailable)
-            case unknown:
-                assert_never(unknown)
 
     def _require_store(self) -> StoreKind:
         try:

@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -261,8 +261,6 @@ def _store_location(settings: Settings) -> str:
                 f"CLOUDSCHED_STORE is sqlite, and CLOUDSCHED_DATA {problem}. Name the file of the stack whose tasks "
                 "this worker should run, or its API with --url."
             )
-        case unknown:
-            assert_never(unknown)
 
 
 def _startup_text(source: WorkSource, loaded: LoadedApp, concurrency: int, poll: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, assert_never
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -46,8 +46,6 @@ class BatchAction(StoredEnum):
                 return (TaskStatus.ACTIVE, TaskStatus.PAUSED)
             case BatchAction.RETRY_FAILED | BatchAction.DELETE:
                 return None
-            case unknown:
-                assert_never(unknown)
 
     @property
     def label(self) -> str:

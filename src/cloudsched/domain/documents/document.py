@@ -108,11 +108,11 @@ def find_changes(before: BaseModel, after: BaseModel) -> set[str]:
     """
     earlier, later = before.__dict__, after.__dict__
     names, compared = _list_compared(type(after))
-    return {
-        name
-        for name in names
-        if later[name] is not earlier[name] and (name not in compared or later[name] != earlier[name])
-    }
+    changed = set[str]()
+    for name in names:
+        if later[name] is not earlier[name] and (name not in compared or later[name] != earlier[name]):
+            changed.add(name)
+    return changed
 
 
 @cache
@@ -247,7 +247,7 @@ def complete_table(members: type[Member], rows: Mapping[Member, Row]) -> Mapping
 
     One that lacks a row is refused at import.
 
-    If the rows are code, write a `match` that ends in `assert_never` instead, which the type check verifies.
+    If the rows are code, write a `match` that returns in each case instead: the type check finds what is missing.
     """
     missing = [each.name for each in members if each not in rows]
     if missing:
@@ -396,22 +396,18 @@ class Document(WireModel):
         self.require_readable(changes)
         values = self.__dict__
         packed = _list_packed(type(self))
-        body = self.model_dump_json(exclude={*packed}, **_AS_STORED)
-        left_out = [text for name, _, default, text in _always_stored(type(self)) if values[name] == default]
-        left_out += [
-            f'"{key}":{to_json(pack(values[name])).decode()}' for name, (key, pack) in packed.items() if values[name]
-        ]
-        if left_out:
-            return f"{{{','.join(left_out)},{body[1:]}"
-        return body
+        body = self.model_dump_json(exclude={*packed}, **_AS_STORED)[1:]
+        for name, (key, pack) in packed.items():
+            if values[name]:
+                body = f'"{key}":{to_json(pack(values[name])).decode()},{body}'
+        for name, _, default, text in _always_stored(type(self)):
+            if values[name] == default:
+                body = f"{text},{body}"
+        return "{" + body
 
     def require_readable(self, names: Collection[str] | None = None) -> None:
         """Check computed instants of the document, or of some fields, since reading will check them again."""
-        values = self.__dict__
-        named = _fields_with_instants(type(self))
-        parts: list[tuple[tuple[str, ...], Any]] = [
-            ((name,), values[name]) for name in named if values[name] and (names is None or name in names)
-        ]
+        parts: list[tuple[tuple[str, ...], Any]] = [((), self)]
         for path, value in parts:  # which the parts of each join at the end
             kind: type[WireModel] = type(value)
             if isinstance(value, datetime):
@@ -420,10 +416,13 @@ class Document(WireModel):
                     hint = f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone."
                     raise InvalidInput(".".join(map(to_camel, path)), problem, hint)
             elif isinstance(value, tuple):
-                parts += [((*path, str(number)), item) for number, item in enumerate(value)]
+                for number, item in enumerate(value):
+                    parts.append(((*path, str(number)), item))
             elif hasattr(kind, "to_wire"):  # a WireModel: isinstance is slow for pydantic's classes
                 inner = value.__dict__
-                parts += [((*path, name), inner[name]) for name in _fields_with_instants(kind) if inner[name]]
+                for name in _fields_with_instants(kind):
+                    if inner[name] and (path or names is None or name in names):
+                        parts.append(((*path, name), inner[name]))
 
     @classmethod
     def from_stored(cls, key: str, data: object) -> Self:

@@ -127,8 +127,6 @@ def _name(task: Task, run: Run) -> str:
             return "The snoozed run"
         case Trigger.SCHEDULE:
             return f"The occurrence of {name_instant(task, run.scheduled_for)}"
-        case unknown:
-            assert_never(unknown)
 
 
 def say_due(evidence: Evidence, at: datetime, what: str = "It") -> str:

@@ -13,7 +13,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.delivery_channels import (
@@ -284,8 +284,6 @@ def find_ping_event(status: ExecutionStatus) -> PingEvent | None:
             return None
         case ExecutionStatus.RUNNING | ExecutionStatus.RETRYING | ExecutionStatus.SUSPENDED:
             return None
-        case unknown:
-            assert_never(unknown)
 
 
 def _question_key(channel: str, event: str, asked_at: datetime) -> str:

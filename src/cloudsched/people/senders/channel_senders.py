@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.delivery_channels import COMPLETION, PING, DeliveryChannel
@@ -94,8 +94,6 @@ def _find_maker(  # noqa: PLR0911 - one return for each channel
             return partial(_open_telegram, settings) if settings.telegram_bot else None
         case DeliveryChannel.SLACK:
             return partial(_open_slack, settings) if settings.slack_app else None
-        case unknown:
-            assert_never(unknown)
 
 
 def _open_smtp(settings: Settings, template: Callable[[], Template | None]) -> Sender:

@@ -1,17 +1,18 @@
-"""Count the steps of a creation and of a dispatch: how many of our functions run, and how often the file changes.
+"""Count the steps of a creation and of a dispatch: how many of our functions and frames run, and in how many files.
 
     python -m benchmarks.steps [--list 'a creation']
 
 It exits with 1 if a count is above the one of docs/contributors/benchmarks.md. A test holds that, too.
 
-A step is one call of a named function of ours; comprehensions, lambdas and the bodies of classes do not count. A
-change of file is counted when the next function of ours that runs is in another file than the last one: after a call,
-after a return, and each time a generator yields or goes on. Both say how much you must read to follow a task through
-the code. They say little about time: the other benchmarks do.
+A step is one call of a named function of ours; comprehensions, lambdas and the bodies of classes do not count. An own
+frame is each entry of a frame of ours, those and what generators resume included: it costs time, more than profilers
+say. A change of file is counted when the next function of ours that runs is in another file than the last one: after a
+call, after a return, and each time a generator yields or goes on. Steps and changes say how much you must read to
+follow a task through the code.
 
 The task is hourly, its store a file (SQLite), and each is counted warm, after the first few have filled every cache.
-Two handlers are dispatched: one takes the context, the other only its payload. A third task has a lock, which nobody
-else wants. Nothing is logged, as in a process that has not set up logging.
+Two tasks are dispatched. The second has a lock, which nobody else wants. Nothing is logged, as in a process that has not
+set up logging.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from rich.console import Console
 from rich.table import Table
 
 import cloudsched
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 
@@ -51,7 +52,6 @@ _STARTS = (datetime(2041, 1, 1, tzinfo=UTC) + number * timedelta(days=100) for n
 _WARM_UP = 5
 CREATE = "a creation"
 RUN = "a dispatch"
-RUN_WITH_CONTEXT = "a dispatch, with the context"
 RUN_WITH_LOCK = "a dispatch, with a lock"
 PAGE = Path(__file__).parents[1] / "docs/contributors/benchmarks.md"
 
@@ -61,6 +61,8 @@ class Steps:
     """The calls of our functions in one block, by (file, function); files are relative to the package."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    frames: int = 0
+    """How often a frame of ours was entered."""
     changes: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often control went from one file to another, by the two."""
 
@@ -77,7 +79,12 @@ class Steps:
     @property
     def figures(self) -> dict[str, int]:
         """What is recorded, by the columns of the page."""
-        return {"calls": self.count, "files": self.files, "changes of file": self.changes.total()}
+        return {
+            "calls": self.count,
+            "own frames": self.frames,
+            "files": self.files,
+            "changes of file": self.changes.total(),
+        }
 
 
 @contextmanager
@@ -103,6 +110,7 @@ def count_steps() -> Iterator[Steps]:
             return
         move(running[-1] if running else None, file)
         running.append(file)
+        steps.frames += 1
 
         if code.co_name.startswith("<") or frame in generators:  # a generator is one call, however often it goes on
             return
@@ -119,7 +127,7 @@ def count_steps() -> Iterator[Steps]:
 
 
 class Site(BaseModel):
-    """The payload of both handlers."""
+    """The payload of the handler."""
 
     url: str
 
@@ -162,38 +170,29 @@ def _count_all(folder: Path) -> dict[str, Steps]:
     def check(site: Site) -> str:
         return site.url
 
-    @app.handler("check-with-context")
-    def check_with_context(ctx: Context, site: Site) -> str:
-        return f"{site.url} {ctx.attempt}"
-
     try:
         for number in range(_WARM_UP):
-            _create(app, "check", f"warm-{number}", timedelta(days=3000))
+            _create(app, f"warm-{number}", timedelta(days=3000))
         queue.messages.clear()
         with count_steps() as creation:
-            _create(app, "check", "counted", timedelta(days=3000))
+            _create(app, "counted", timedelta(days=3000))
         found = {CREATE: creation}
-        dispatched: dict[str, tuple[str, str | None]] = {
-            RUN: ("check", None),
-            RUN_WITH_CONTEXT: ("check-with-context", None),
-            RUN_WITH_LOCK: ("check", "the site"),
-        }
-        for number, (name, (handler, lock_key)) in enumerate(dispatched.items()):
+        for name, lock_key in ((RUN, None), (RUN_WITH_LOCK, "the site")):
             queue.messages.clear()
-            _create(app, handler, f"run-{number}", timedelta(hours=1), lock_key)
+            _create(app, f"run-{lock_key is None}", timedelta(hours=1), lock_key)
             found[name] = _count_dispatch(app, clock, queue)
     finally:
         app.container.close()
     return found
 
 
-def _create(app: App, handler: str, task_id: str, delay: timedelta, lock_key: str | None = None) -> None:
+def _create(app: App, task_id: str, delay: timedelta, lock_key: str | None = None) -> None:
     start = (app.container.clock.now() + delay).strftime("%Y-%m-%dT%H:00:00")
     app.create(
         id=task_id,
         owner="ada",
         title="Is the site up?",
-        handler=handler,
+        handler="check",
         payload={"url": "https://example.com/health"},
         schedule=Schedule(rrule="FREQ=HOURLY", dtstart=start, timezone="UTC"),
         lock_key=lock_key,
@@ -219,7 +218,7 @@ def _deliver_next(app: App, clock: ManualClock, queue: Queue) -> Steps:
 
 def read_recorded(page: str) -> dict[str, list[int]]:
     """Return the figures that the page has, by what takes them, in the order of `Steps.figures`."""
-    rows = re.findall(r"^\| (a [^|]*) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| (a [^|]*) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     return {name: [int(each) for each in figures] for name, *figures in rows}
 
 
@@ -236,7 +235,7 @@ def find_excess(found: dict[str, Steps], recorded: dict[str, list[int]]) -> list
 def main() -> None:
     """Count and print; exit with 1 if there are more than were recorded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    choices = (CREATE, RUN, RUN_WITH_CONTEXT, RUN_WITH_LOCK)
+    choices = (CREATE, RUN, RUN_WITH_LOCK)
     parser.add_argument("--list", choices=choices, help="print each function, and each change of file, of one of them")
     arguments = parser.parse_args()
 

@@ -180,10 +180,14 @@ def _promise(app: App, answer: Any) -> Any:  # noqa: ANN401 - whatever a method 
     """Return an answer whose task has a receipt, for whoever asks for it."""
     if isinstance(answer, tuple):
         return _promise(app, answer[0]), *answer[1:]
-    if not hasattr(answer, "promising"):
+    if getattr(answer, "answer", True) is not None:
         return answer
+    return _to_answer(app, answer, tuple)
+
+
+def _to_answer(app: App, task: Task, find_assumed: Callable[[], Sequence[str]]) -> Task:
     container = app.container
-    return answer.promising(lambda: container.conditions.make_receipt(answer))
+    return task.answering(find_assumed, lambda: container.conditions.make_receipt(task))
 
 
 class shared:  # noqa: N801 - used like a decorator
@@ -581,10 +585,10 @@ class App(_Shared):
             content = self._to_content(fields)
             if idempotency_key is not None and fields.get("id") is None:
                 scope = [OWN_CODE_SUBJECT, fields.get("owner"), idempotency_key]
-                return _answer(lambda: self.put_by_key(content, scope)[0], content)
+                return self._answer(partial(self.put_by_key, content, scope), content)
             is_text = has_schedule_text(content)
             mark = None if fields.get("id") is None else RequestMark.of_content(content, depends_on_time=is_text)
-            return _answer(lambda: self._put_content(content, mark)[0], content)
+            return self._answer(partial(self._put_content, content, mark), content)
         except InvalidInput as error:
             say_in_python(error, fields, TaskDraft)
             raise
@@ -624,7 +628,7 @@ class App(_Shared):
         if "owner" not in given:
             from cloudsched.engine.tasks.read_back import assume_owner  # noqa: PLC0415 - dispatches need none
 
-            task = task.answering(partial(assume_owner, given, task))
+            task = _to_answer(self, task, partial(assume_owner, given, task))
         return task if is_new or mark is not None else self.trigger(task.id)
 
     def _name_by_key(self, draft: TaskDraft, key: str) -> tuple[TaskDraft, RequestMark]:
@@ -645,26 +649,34 @@ class App(_Shared):
             say_in_python(error, fields, TaskDraft)
             raise
 
-    def _to_content(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        def convert(given: Mapping[str, Any]) -> dict[str, Any]:
-            if callable(given.get("handler")):
-                given = {**given, "handler": self.container.registry.name_of(given["handler"])}
-            return to_draft_content(given)
-
-        return self._convert(fields, convert)
-
-    def _convert(
+    def _to_content(
         self,
         fields: Mapping[str, Any],
-        convert: Callable[[Mapping[str, Any]], dict[str, Any]],
+        convert: Callable[[Mapping[str, Any]], dict[str, Any]] = to_draft_content,
         task_id: str | None = None,
     ) -> dict[str, Any]:
         """Return fields with Python names as JSON. Raises InvalidInput, with all faults of the creation or patch."""
+        if callable(handler := fields.get("handler")):
+            fields = {**fields, "handler": self.container.registry.name_of(handler)}
         try:
             return convert(fields)
         except InvalidInput as error:
             given = {to_camel(name): value for name, value in fields.items()}
             raise self._find_all_faults(error, given, task_id, convert) from error.__cause__
+
+    def _answer(self, change: Callable[[], Task | tuple[Task, bool]], content: dict[str, Any]) -> Task:
+        """Create or change a task, and return it with the details that the call's text for a schedule left open."""
+        from cloudsched.domain.schedules.assumptions import Notes, notes_of_call  # noqa: PLC0415 - dispatches need none
+        from cloudsched.engine.tasks.read_back import list_assumed  # noqa: PLC0415 - dispatches need none
+
+        notes = Notes()
+        before = notes_of_call.set(notes)
+        try:
+            answer = change()
+        finally:
+            notes_of_call.reset(before)
+        task = answer[0] if isinstance(answer, tuple) else answer
+        return _to_answer(self, task, partial(list_assumed, content, task, notes.assumed, notes.language))
 
     def read_draft(self, content: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields as JSON. A schedule in words is read."""
@@ -680,7 +692,10 @@ class App(_Shared):
     def _place(self, content: dict[str, Any]) -> dict[str, Any]:
         """Return a task's fields with a schedule that says no zone in that of its owner, if one is stored of them."""
         schedule = content.get("schedule")
-        if hasattr(schedule, "model_fields_set"):  # made in Python
+        said = getattr(schedule, "model_fields_set", None)
+        if said is not None:  # made in Python
+            if not said.isdisjoint(("timezone", "follows_owner")):
+                return content
             schedule = to_wire_fields({"schedule": schedule})["schedule"]
         if not isinstance(schedule, dict) or not schedule.get("rrule"):  # an instant is the same everywhere
             return content
@@ -809,11 +824,11 @@ class App(_Shared):
         2027-01-04 10:00:00+00:00
         """
         try:
-            patch = self._convert(changes, to_wire_fields, task_id)
+            patch = self._to_content(changes, to_wire_fields, task_id)
             mark = self._mark_of("update", idempotency_key, patch)
             if patch.get("schedule") is None and not has_schedule_text(patch):
                 return self.patch(task_id, patch, mark=mark)
-            return _answer(lambda: self.patch(task_id, patch, mark=mark), patch)
+            return self._answer(partial(self.patch, task_id, patch, mark=mark), patch)
         except InvalidInput as error:
             say_in_python(error, changes, TaskDraft)
             raise
@@ -1506,16 +1521,6 @@ def _refuse_option(handler: str, option: str) -> Misconfigured:
     near = difflib.get_close_matches(option, known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
     return Misconfigured(f"the handler {handler!r} has no option {option!r}. {hint}")
-
-
-def _answer(change: Callable[[], Task], content: dict[str, Any]) -> Task:
-    """Create or change a task, and return it with the details that the call's text for a schedule left open."""
-    from cloudsched.domain.schedules.assumptions import note_assumptions  # noqa: PLC0415 - dispatches need none
-    from cloudsched.engine.tasks.read_back import list_assumed  # noqa: PLC0415 - dispatches need none
-
-    with note_assumptions() as notes:
-        task = change()
-    return task.answering(partial(list_assumed, content, task, notes.assumed, notes.language))
 
 
 def _is_of(task: Task, draft: TaskDraft) -> bool:

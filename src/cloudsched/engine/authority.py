@@ -107,7 +107,7 @@ OWN_CODE: Final = Authority(
     Requesters.SERVERS,
     TRUSTED_CODE,
     owner=None,
-    is_valid=lambda: True,
+    is_valid=True.__bool__,
     authorize=_allow,
 )
 """The app's own code, in a handler, a server or a command: it may do everything."""

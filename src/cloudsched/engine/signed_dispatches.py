@@ -52,11 +52,12 @@ class DispatchSender:
 
     def send(self, task: Task, wakeups: Iterable[Dispatch], now: datetime, *, repair: int = 0) -> int:
         """Create a dispatch for each wake-up, and return how many there were. Raises QueueUnavailable."""
-        dispatches = [dispatch_or_hop(task, wake, now, repair=repair) for wake in wakeups]
         channel = None if task.delivery is None else task.delivery.channel
-        for dispatch in dispatches:
-            self.send_dispatch(dispatch, task.priority, channel)
-        return len(dispatches)
+        sent = 0
+        for wake in wakeups:
+            self.send_dispatch(dispatch_or_hop(task, wake, now, repair=repair), task.priority, channel)
+            sent += 1
+        return sent
 
     def send_hop(self, task: Task, dispatch: Dispatch, until: datetime, now: datetime) -> None:
         """Create the dispatch that follows one that came too early.
@@ -243,9 +244,11 @@ class SigningKeys:
         if not token:
             raise Unauthenticated(f"The {self.purpose} carries no token.")
         encoded_token = token.encode("utf-8", "surrogatepass")
-        secrets = [self.current, *([self.previous] if self.previous is not None else [])]
-        matches = [hmac.compare_digest(self._signature(secret, body).encode(), encoded_token) for secret in secrets]
-        if not any(matches):
+        is_valid = False
+        for secret in (self.current, self.previous):
+            if secret is not None:
+                is_valid |= hmac.compare_digest(self._signature(secret, body).encode(), encoded_token)
+        if not is_valid:
             raise Unauthenticated(f"The {self.purpose}'s token does not match its body.")
 
     def _signature(self, secret: str, body: bytes) -> str:

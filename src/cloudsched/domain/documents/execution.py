@@ -120,7 +120,7 @@ _STATUSES: Final = {OUTCOME_LETTERS[status]: status for status in ExecutionStatu
 
 @lru_cache(maxsize=100)  # most tasks have succeeded all the time
 def _pack_outcomes(outcomes: tuple[ExecutionStatus, ...]) -> str:
-    return "".join([OUTCOME_LETTERS[each] for each in outcomes])
+    return "".join(map(OUTCOME_LETTERS.__getitem__, outcomes))
 
 
 def _unpack_outcomes(stored: object) -> object:

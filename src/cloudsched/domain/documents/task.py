@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from weakref import ReferenceType, ref
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -470,23 +472,22 @@ class PublicTask(Document, TaskSpec):
     """The events that its durable handler has not taken yet, the earliest first."""
 
 
-class _AskedLater:
-    """What the answer to a call can look up. A copy in another process, or a deep one, looks up nothing."""
+@dataclass(eq=False)
+class _Answer:
+    """What the answer to a call can look up. A copy of it, or one in another process, looks up nothing."""
 
-    def __init__(self, find: Callable[[], Receipt | None]) -> None:
-        self.find = find
+    of: ReferenceType[Task]
+    find_assumed: Callable[[], Sequence[str]]
+    make_receipt: Callable[[], Receipt]
 
-    def __reduce__(self) -> tuple[type, tuple[Callable[[], None]]]:
-        return _AskedLater, (_find_nothing,)
-
-
-def _find_nothing() -> None:
-    """Return that there is nothing."""
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
 
 
-class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of mypy adds to each of several mixins
+class Task(TaskFields, PublicTask):
     """One task as it is stored: the public fields, and the state that only the scheduler uses."""
 
+    _answer: ClassVar[_Answer | None] = None
     runs: tuple[Run, ...] = ()
     """The open runs: occurrences that have started, were requested manually, or wait for a worker."""
     earlier_definitions: tuple[Definition, ...] | None = None
@@ -565,8 +566,8 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
 
         Empty if it was loaded: nothing of it is stored.
         """
-        find = vars(self).get("_find_assumed")
-        return () if find is None else tuple(find())
+        answer = self.answer
+        return () if answer is None else tuple(answer.find_assumed())
 
     @cached_property
     def receipt(self) -> Receipt | None:
@@ -574,22 +575,20 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
 
         None if it is not the answer to a call of `App`. On an event loop, ask in a thread: it may read the store.
         """
-        make = vars(self).get("_make_receipt")
-        return None if make is None else make.find()
+        answer = self.answer
+        return None if answer is None else answer.make_receipt()
 
-    def answering(self, find_assumed: Callable[[], Sequence[str]]) -> Self:
-        """Return the task as the answer to a call.
+    @property
+    def answer(self) -> _Answer | None:
+        """What it can look up, if it is the answer to a call itself, and no copy of one."""
+        return self._answer if self._answer is not None and self._answer.of() is self else None
 
-        If asked for, it comes with the points that this has left open.
-        """
+    def answering(self, find_assumed: Callable[[], Sequence[str]], make_receipt: Callable[[], Receipt]) -> Self:
+        """Return the task as the answer to a call: with the points that this has left open, and a receipt, if asked."""
         answer = self.model_copy()
-        vars(answer)["_find_assumed"] = find_assumed
-        return answer
-
-    def promising(self, make_receipt: Callable[[], Receipt]) -> Self:
-        """Return the task as the answer to a call, with a receipt for whoever asks for it."""
-        answer = self.model_copy()
-        vars(answer)["_make_receipt"] = _AskedLater(make_receipt)
+        vars(answer)["_answer"] = _Answer(ref(answer), find_assumed, make_receipt)
+        for name in ("assumed", "receipt"):  # of an earlier answer
+            vars(answer).pop(name, None)
         return answer
 
     @property
@@ -725,7 +724,10 @@ def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime, bool] | N
     """
     if not task.runs or task.delivery is not None or task.deleted_at is not None:
         return None
-    positions = [position for run in task.runs if (position := _find_position(task, run))]
+    positions = list[tuple[ExecutionStatus, datetime]]()
+    for run in task.runs:
+        if position := _find_position(task, run):
+            positions.append(position)
     if len(positions) > 1:
         positions.sort(key=lambda one: (OPEN_STATUSES.index(one[0]), one[1]))
     if not positions:

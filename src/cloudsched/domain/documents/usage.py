@@ -114,7 +114,10 @@ def add_usage(
     """
     utc = now.astimezone(UTC)
     month, before = _find_months(utc.year, utc.month)
-    kept = {(each.month, each.handler): each for each in usage if each.month >= before}
+    kept = dict[tuple[str, str], TaskUsage]()
+    for each in usage:
+        if each.month >= before:
+            kept[each.month, each.handler] = each
     if (month, handler) not in kept and len(kept) >= MAX_HANDLERS:
         handler = OTHER_HANDLERS
     known = kept.pop((month, handler), None)
@@ -122,7 +125,9 @@ def add_usage(
         entry = TaskUsage.build(month=month, handler=handler, counts=UsageCounts.build(**used))
     else:
         counts = known.counts.__dict__
-        sums = {name: counts[name] + more for name, more in used.items() if more}
+        sums = {**counts}
+        for name, more in used.items():
+            sums[name] += more
         entry = known.model_copy(update={"counts": known.counts.model_copy(update=sums)})
     return (*kept.values(), entry)
 
@@ -145,8 +150,10 @@ def _pack(used: tuple[TaskUsage, ...]) -> tuple[str, ...]:
     """Return a text for each month and handler: the month, the counts without zeros, the handler."""
     packed = list[str]()
     for each in used:
-        numbers = [str(one if one % 1 else int(one)) if one else "" for one in _in_order(each.counts.__dict__)]
-        packed.append(f"{each.month} {','.join(numbers).rstrip(',')} {each.handler}")
+        numbers = ""
+        for one in _in_order(each.counts.__dict__):
+            numbers += f"{one if one % 1 else int(one)}," if one else ","
+        packed.append(f"{each.month} {numbers.rstrip(',')} {each.handler}")
     return tuple(packed)
 
 

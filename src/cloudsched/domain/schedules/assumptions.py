@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.time_zones import find_named_offset
 from cloudsched.domain.schedules.rare_days import tell_missing
@@ -30,23 +30,23 @@ class Notes:
     language: str = "en"
 
 
-_notes: ContextVar[Notes | None] = ContextVar("notes", default=None)
+notes_of_call: Final = ContextVar[Notes | None]("notes_of_call", default=None)
 
 
 @contextmanager
 def note_assumptions() -> Iterator[Notes]:
     """Collect what is noted in the block, for an answer that shows it."""
     notes = Notes()
-    token = _notes.set(notes)
+    token = notes_of_call.set(notes)
     try:
         yield notes
     finally:
-        _notes.reset(token)
+        notes_of_call.reset(token)
 
 
 def note(assumptions: Iterable[str], language: str = "") -> None:
     """Note what a reading has assumed, one sentence each, if a caller collects them."""
-    notes = _notes.get()
+    notes = notes_of_call.get()
     if notes is not None:
         notes.assumed += assumptions
         notes.language = language or notes.language
@@ -54,7 +54,7 @@ def note(assumptions: Iterable[str], language: str = "") -> None:
 
 def forget_assumptions() -> None:
     """Clear the assumptions: the words were read again for a task whose schedule an earlier reading gave."""
-    notes = _notes.get()
+    notes = notes_of_call.get()
     if notes is not None:
         notes.assumed.clear()
 

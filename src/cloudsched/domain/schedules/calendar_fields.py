@@ -50,8 +50,8 @@ class CalendarFields(BaseModel):
         return [(rule.on, [rule.id]) for rule in self.calendars]
 
     def check_adjustments(self) -> None:
-        """Check that a business day is one, and has calendars to count with. Raises InvalidSchedule."""
-        if self.business_day is not None and not (self.business_day and self.calendars):
+        """Check that the business day is one, and has calendars to count with. Raises InvalidSchedule."""
+        if not (self.business_day and self.calendars):
             problem = "is 0" if self.business_day == 0 else "needs a calendar to count with"
             raise InvalidSchedule(
                 "businessDay",

@@ -385,7 +385,8 @@ class Schedule(CalendarFields):
             self._check_following()
         if self.local is not None:
             self._place()
-        self.check_adjustments()
+        if self.business_day is not None:
+            self.check_adjustments()
 
         if self.at is not None or self.delay is not None:
             self._check_once()
@@ -522,10 +523,10 @@ class Schedule(CalendarFields):
     @property
     def is_one_time(self) -> bool:
         """Return whether it fires at most once: a single time, a DTSTART without rules, or a COUNT of 1."""
-        if self.is_single_time:
-            return True
-        counts_one = isinstance(self.rrule, str) and re.search(r"\bCOUNT=0*1\b", self.rrule) is not None
-        return not self.rdates and (counts_one or not (self.rrule or self.fold == "BOTH"))
+        if self.rrule:
+            is_alone = isinstance(self.rrule, str) and not self.rdates
+            return is_alone and re.search(r"\bCOUNT=0*1\b", str(self.rrule)) is not None
+        return self.is_single_time or not (self.rdates or self.fold == "BOTH")
 
     @property
     def is_single_time(self) -> bool:
@@ -794,7 +795,8 @@ class Schedule(CalendarFields):
         """Return the first occurrence, in UTC, or None if there is none."""
         if self.at is not None:
             return self.at
-        return _to_instant(self.adjust(self.recurrence).first)
+        found = self.adjust(self.recurrence) if self.calendars else self.recurrence
+        return _to_instant(found.first)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
         """Return the next ``count`` occurrences after ``start``, in UTC, or as many as there are.
@@ -928,7 +930,7 @@ class Schedule(CalendarFields):
     @property
     def depends_on_records(self) -> bool:
         """Return whether records supply a part of it: its owner's zone, or what adjusts it."""
-        return self.is_adjusted or self.follows_owner
+        return self.follows_owner or bool(self.calendars)
 
     @property
     def follows_zone(self) -> bool:
@@ -1040,7 +1042,8 @@ class Schedule(CalendarFields):
         """Return the first occurrence after an instant: of those that local times name, or of the others."""
         local, others = self.recurrence.parts
         base = local if is_local else others
-        return _to_instant(self.adjust(base).first_from(utc_seconds(instant) + 1))
+        found = self.adjust(base) if self.calendars else base
+        return _to_instant(found.first_from(utc_seconds(instant) + 1))
 
     def _iter_after(self, instant: datetime) -> Iterator[datetime]:
         occurrence = self.next_after(instant)

@@ -143,7 +143,11 @@ class Commit(TaskWrite):
     def ends_journals(self) -> bool:
         """Return whether it may end runs that have a journal."""
         runs = self.base.task.runs if self.executions and self.base is not None else ()
-        return bool([run for run in runs if run.steps or self.entries or self.effects.journals])
+        may_have = bool(self.entries or self.effects.journals)
+        for run in runs:
+            if run.steps or may_have:
+                return True
+        return False
 
     def having(self, **changes: Any) -> Self:
         """Return the commit with some fields changed. It takes an eighth of the time of `dataclasses.replace`."""

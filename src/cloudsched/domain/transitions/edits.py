@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.task_draft import TaskDraft
 
 NO_LEAD = timedelta(0)
+_SPEC: Final = tuple(TaskSpec.model_fields)
+_get_spec: Final = attrgetter(*_SPEC)
 _TICK: Final = timedelta(microseconds=1)
 _COMPARED: Final = 20
 """The occurrences by which it is told whether a schedule's start changes it."""
@@ -126,7 +129,7 @@ def new_task(
     """
     asked_at = _find_request_time(draft, now)
     schedule = anchor_schedule(draft.schedule, asked_at, lead)
-    spec = _spec_fields(draft)
+    spec = dict(zip(_SPEC, _get_spec(draft), strict=True))
     first = schedule.first()
     task = Task.build(
         id=draft.id or new_id or str(uuid.uuid4()),
@@ -157,7 +160,7 @@ JUST_NOW = timedelta(seconds=10)
 
 def _find_request_time(draft: TaskDraft, now: datetime) -> datetime:
     """Return the instant at which a draft's schedule is judged, so that "now" is not in the past on arrival."""
-    asked_at = earliest(now, draft.read_at)
+    asked_at = now if draft.read_at is None else min(now, draft.read_at)
     at = None if draft.schedule is None else draft.schedule.at
     return at if at is not None and now - JUST_NOW <= at < asked_at else asked_at
 
@@ -197,7 +200,7 @@ def edit_or_restart(
     unless a policy had ruled them out. A task that has ended starts again if any of the three changes. A
     draft without changes changes nothing, not even the revision.
     """
-    spec = _spec_fields(draft)
+    spec = dict(zip(_SPEC, _get_spec(draft), strict=True))
     asked_at = _find_request_time(draft, now)
     schedule = _choose_schedule(task, draft, asked_at, lead)
     kept_text = task.schedule_text if _has_same_rules(task.schedule, schedule) else None
@@ -257,11 +260,6 @@ def edit_or_restart(
 
 SAID_OF_SPEC: Final = frozenset({"Created.", "Rescheduled."})
 """The messages that an edit makes untrue. Other messages describe the task's state."""
-
-
-def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
-    values = vars(draft)
-    return {name: values[name] for name in TaskSpec.model_fields}
 
 
 def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = NO_LEAD) -> Schedule:

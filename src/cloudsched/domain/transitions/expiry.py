@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -44,15 +45,19 @@ def settle_expiry(write: W) -> W:
     retention.
     """
     task = write.task
-    kept = [each for each in write.executions if each.status.is_final and each.expire_at is None]
+    kept: list[Execution] = []
+    for each in write.executions:
+        if each.status.is_final and each.expire_at is None:
+            kept.append(each)
     if kept and task.last_execution_id is None:  # so that it is known later that there is one
         task = task.model_copy(update={"last_execution_id": kept[-1].id})
         write = replace(write, task=task)
 
-    has_others = any(each.id != task.last_execution_id for each in kept)
+    ids = {None, *map(attrgetter("id"), kept)}
+    has_others = not ids <= {None, task.last_execution_id}
     if write.base is not None and not has_others:
         before = write.base.task
-        has_others = bool(before.recent_outcomes) or before.last_execution_id not in {None, *(each.id for each in kept)}
+        has_others = bool(before.recent_outcomes) or before.last_execution_id not in ids
     is_call = task.parent is not None and task.delivery is None
     is_sweeps = has_others or is_call or task.execution_retention is not None
     if is_sweeps or not task.waits_for_removal or task.wake_at is None or not leaves_nothing(task):

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, assert_never
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
@@ -164,13 +165,16 @@ def _with_report(run: Run, report: AttemptReport) -> Run:
     """Return the run with what its handler has reported. Most handlers report nothing but their outcome."""
     reported = {
         "progress": tuple(report.progress),
-        "steps": max([run.steps, *[entry.number for entry in report.entries]]),
+        "steps": max(run.steps, *map(attrgetter("number"), report.entries), 0),
         "calls_made": max(run.calls_made, report.calls_made),
         "usage": _add_usage(run, report),
         "defined_by": report.defined_by or run.defined_by,
         "losses": 0,
     }
-    changes = {name: value for name, value in reported.items() if value != getattr(run, name)}
+    changes = dict[str, Any]()
+    for name, value in reported.items():
+        if value != getattr(run, name):
+            changes[name] = value
     return run.model_copy(update=changes) if changes else run
 
 
@@ -240,8 +244,6 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
         case Cancel(reason):
             ended = with_finished_attempt(run, ExecutionStatus.CANCELLED, None, now, report.ended_by)
             return finish_run(task, ended, ExecutionStatus.CANCELLED, now, message=reason, **record_fields)
-        case unknown:
-            assert_never(unknown)
 
 
 def _succeed(task: Task, run: Run, done: Done, report: AttemptReport, now: datetime) -> Commit:

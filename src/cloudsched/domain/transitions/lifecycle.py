@@ -91,8 +91,11 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
             raise NotAllowed(f"make {status}", task.status)
         changes = {"paused_until": None, **_ALONE, **changes, "status_changed_at": now}
     changed = task.model_copy(update={**changes, "updated_at": now, "wake_at": None})
-    waiting = [run for run in changed.runs if run.waiting_for is not None]
-    may_be_offered = waiting or changed.workers is not None or changed.offer is not None
+    may_be_offered = (
+        changed.workers is not None
+        or changed.offer is not None
+        or not {None}.issuperset(map(attrgetter("waiting_for"), changed.runs))
+    )
     derived = changed.refresh_offer(now) if may_be_offered else {}
     if changed.backlog or changed.plan_from:
         derived |= forget_backlog(changed)

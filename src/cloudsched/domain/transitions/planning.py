@@ -101,7 +101,7 @@ def begin_plan(task: Task, since: datetime, first: datetime | None = None) -> di
 
     Only adjusted schedules need them: what was left out before was not of the plan, and gets no record.
     """
-    if not task.schedule.is_adjusted:
+    if not task.schedule.calendars:
         return {}
     return {"plan_from": latest(earliest(since, first), task.plan_from)}
 
@@ -129,7 +129,11 @@ def upcoming_occurrences(task: Task, count: int) -> list[datetime]:
 
 def waits_for_open_run(task: Task) -> bool:
     """Return whether the next occurrence has to wait for an open run to end, as ``overlap`` says."""
-    return task.overlap is not Overlap.ALLOW and not all(run.is_waiting_repeat for run in task.runs)
+    if task.overlap is not Overlap.ALLOW:
+        for run in task.runs:
+            if not run.is_waiting_repeat:
+                return True
+    return False
 
 
 def is_held_back(task: Task) -> bool:

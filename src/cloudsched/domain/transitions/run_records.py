@@ -127,9 +127,12 @@ def drop_outcome(task: Task, recent: Sequence[ExecutionStatus], run: Run) -> tup
     It did not succeed. It is the latest such one, if its task ran it last, and else the earliest.
     """
     is_last = run.execution_id == task.last_execution_id
-    if not is_last and not any(_is_retry(each, run) for each in task.history):
+    was_retried = is_last
+    for each in task.history:
+        was_retried = was_retried or _is_retry(each, run)
+    if not was_retried:
         return tuple(recent)
-    places = [place for place, each in enumerate(recent) if each not in _NOT_RETRIED]
+    places = [place for place, status in enumerate(recent) if status not in _NOT_RETRIED]
     gone = next(reversed(places) if is_last else iter(places), len(recent))
     return (*recent[:gone], *recent[gone + 1 :])
 
@@ -189,7 +192,8 @@ def _index_fields(task: Task, ran: Task, run: Run) -> dict[str, Any]:
     """Return the fields by which lists across tasks find a record, and its chat."""
     fields: dict[str, Any] = {}
     if not task.delivery:
-        fields |= {name: getattr(task, name) for name in _FOUND_BY}
+        for name in _FOUND_BY:
+            fields[name] = getattr(task, name)
         fields["handler"] = ran.handler
         if task.parent is not None:
             fields["called_by"] = CalledBy(task_id=task.parent.task_id, execution_id=task.parent.execution_id)
@@ -234,16 +238,12 @@ def derive_message_id(task_id: str, execution_id: str, number: int = 1) -> str:
 
 def fit_runs(task: Task) -> Task:
     """Return the task with open runs that fit its document. Nearly all tasks stay unchanged."""
-    bounds = [
-        8_000
-        + 1_500 * len(run.attempts)
-        + 300 * len(run.progress)
-        + 8 * (0 if run.suspension is None else len(run.suspension.calls))
-        + len(run.log or "")
-        + (0 if run.payload is None else stored_size(run.payload))
-        for run in task.runs
-    ]
-    if sum(bounds) <= MIN_RUNS_BYTES:
+    most = 0
+    for run in task.runs:
+        most += 8_000 + 1_500 * len(run.attempts) + 300 * len(run.progress) + len(run.log or "")
+        most += 8 * (0 if run.suspension is None else len(run.suspension.calls))
+        most += 0 if run.payload is None else stored_size(run.payload)
+    if most <= MIN_RUNS_BYTES:
         return task
     stored = task.to_stored()
     runs_bytes = stored_size(stored["runs"])

@@ -125,7 +125,6 @@ class TaskDraft(TaskSpec):
     }
     """What to write for fields that are often given in another form."""
 
-    @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, data: object) -> object:
         """Set the handler of a draft with `children` or a `script`, and the title of one without.
@@ -138,7 +137,7 @@ class TaskDraft(TaskSpec):
         if filled.get("handler") in _BUILT_IN_HANDLERS.values():
             del filled["handler"]
         handler = filled.get("handler")
-        replacements = [name for name in _BUILT_IN_HANDLERS if data.get(name)]
+        replacements = list(filter(data.get, _BUILT_IN_HANDLERS))
         if replacements and handler is not None:
             raise InvalidInput(replacements[0], "is given beside a handler", "Give one or the other.")
         if len(replacements) > 1:
@@ -165,27 +164,26 @@ class TaskDraft(TaskSpec):
             filled["title"] = title if isinstance(title, str) else "?"  # a wrong handler is an error of its own
         return filled
 
-    @model_validator(mode="after")
-    def _require_what_they_are_about(self) -> Self:
-        """Refuse the details of what the task does not have: they would be without effect."""
-        for row in _DETAILS:
-            if row.name in self.model_fields_set and not getattr(self, row.about):
-                detail = type(self).model_fields[row.name]
-                if getattr(self, row.name) not in (None, detail.default):
-                    raise InvalidInput(to_camel(row.name), "has no meaning alone", row.instead)
-        return self
-
     @model_validator(mode="wrap")
     @classmethod
-    def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:  # noqa: ANN401 - anything
-        """Replace pydantic's error with one of our own, which says what to write instead."""
+    def _check(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:  # noqa: ANN401 - anything
+        """Replace pydantic's error with one of our own, which says what to write instead.
+
+        Refuse also the details of what the task does not have: they would be without effect.
+        """
         try:
-            return handler(data)
+            draft = handler(cls._fill_in(data))
         except ValidationError as error:
             found = to_invalid_input(error, model=cls)
-        if info.context is None:
-            say_in_python(found, (), cls)
-        raise found
+            if info.context is None:
+                say_in_python(found, (), cls)
+            raise found from None
+        for row in _DETAILS:
+            if row.name in draft.model_fields_set and not getattr(draft, row.about):
+                detail = cls.model_fields[row.name]
+                if getattr(draft, row.name) not in (None, detail.default):
+                    raise InvalidInput(to_camel(row.name), "has no meaning alone", row.instead)
+        return draft
 
     @field_validator("schedule", mode="wrap")
     @classmethod
@@ -218,18 +216,12 @@ class TaskDraft(TaskSpec):
             InvalidInput: It is not valid. `field` names the first wrong field, and `others` have further ones.
         """
         try:
-            return cls._parse(data)
-        except InvalidInput as error:
-            raise find_all_faults(error, data, cls._parse) from error.__cause__
-
-    @classmethod
-    def _parse(cls, data: object) -> Self:
-        try:
             return cls.model_validate(data, by_alias=True, by_name=False, context=WIRE)
-        except InvalidSchedule as error:
-            if error.field.split(".")[0] == "schedule":
-                raise
-            raise error.below("schedule") from None
+        except InvalidInput as error:
+            found = error
+            if isinstance(error, InvalidSchedule) and error.field.split(".")[0] != "schedule":
+                found = error.below("schedule")
+            raise find_all_faults(found, data, cls.from_wire) from error.__cause__
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
@@ -298,7 +290,9 @@ def find_all_faults(error: InvalidInput, fields: object, check: Callable[[dict[s
 
 def to_draft_content(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the input of `TaskDraft.from_wire` for fields with Python names. See `TaskDraft.of`."""
-    given = {name: value for name, value in fields.items() if value is not None or name != "title"}
+    given = {**fields}
+    if given.get("title", "") is None:
+        del given["title"]
     schedule = given.pop("schedule", None)
     content = to_wire_fields(given)
     if isinstance(schedule, str | dict):
@@ -325,12 +319,11 @@ def to_wire_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
     `retry` may be a number, True or False.
     """
-    return {
-        _to_wire_name(name): value
-        if type(value) in _SAME_IN_JSON and (type(value) is str or name not in _READ)
-        else _to_wire_value(name, value)
-        for name, value in fields.items()
-    }
+    content = dict[str, Any]()
+    for name, value in fields.items():
+        is_same = type(value) in _SAME_IN_JSON and (type(value) is str or name not in _READ)
+        content[_to_wire_name(name)] = value if is_same else _to_wire_value(name, value)
+    return content
 
 
 _to_wire_name = lru_cache(maxsize=200)(to_camel)

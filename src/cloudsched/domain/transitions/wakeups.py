@@ -37,11 +37,10 @@ def executor_wakeups(task: Task) -> tuple[Dispatch, ...]:
     if task.status is not TaskStatus.ACTIVE:
         ends = task.paused_until
         return () if ends is None else (Dispatch(task.id, task.revision, END_OF_PAUSE, ends, 1, ends, ends),)
-    wakeups = [
-        dispatch_run(task, run, at)
-        for run in task.runs
-        if run.lease is None and (at := _waits_until(task, run)) is not None  # guard: dispatch of run
-    ]
+    wakeups = list[Dispatch]()
+    for run in task.runs:
+        if run.lease is None and (at := _waits_until(task, run)) is not None:  # guard: dispatch of run
+            wakeups.append(dispatch_run(task, run, at))
     occurrence = task.next_execution_time
     start = _next_start(task)
     if occurrence is not None and start is not None:
@@ -102,7 +101,7 @@ def list_grant_expiries(task: Task) -> tuple[Dispatch, ...]:
     )
 
 
-def wake_instant(task: Task) -> datetime | None:
+def wake_instant(task: Task) -> datetime | None:  # noqa: C901 - one wake-up after the other
     """Return when the sweep must process the task if nothing else has: its earliest wake-up.
 
     It is never before the task's last change, which has just dispatched overdue runs. So nothing new
@@ -114,16 +113,17 @@ def wake_instant(task: Task) -> datetime | None:
     if not is_active and task.has_ended:
         due = [add_duration(task.status_changed_at, task.retention)] if task.retention is not None else []
     else:
-        due = [run.lease.until for run in task.runs if run.lease is not None]  # guard: lease wakes
+        due = list[datetime]()
+        for run in task.runs:
+            if run.lease is not None:
+                due.append(run.lease.until)  # guard: lease wakes
+            elif is_active and (at := _waits_until(task, run)) is not None:
+                due.append(at)  # guard: waiting wakes
         if task.paused_until is not None:
             due.append(task.paused_until)
         if is_active:
-            # guard: waiting wakes
-            waiting = (
-                _next_start(task),
-                *[_waits_until(task, run) for run in task.runs if run.lease is None],
-            )
-            due += [at for at in waiting if at is not None]
+            if (start := _next_start(task)) is not None:
+                due.append(start)  # guard: start wakes
             if task.zone_plan is not None and task.zone_plan.is_stale:
                 due.append(task.updated_at)
         if task.workers is not None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from functools import cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -127,8 +128,7 @@ class Handler(HandlerFields):
     @property
     def defaults(self) -> dict[str, Any]:
         """The values of fields that a task leaves out. None where the handler sets no value either."""
-        names = ("retry", "expected_duration", *HandlerFields.defaulted, *ESTIMATES)
-        return {name: getattr(self, name) for name in names}
+        return dict(zip(_DEFAULTED, _get_defaults(self), strict=True))
 
     def parse_payload(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
         """Return the payload as the type that the handler takes. Raises InvalidPayload."""
@@ -302,6 +302,8 @@ def validate_options(
 MAX_ESTIMATE = 1_000_000_000
 ESTIMATES = ("query_per_execution", "tokens_per_execution")
 """The fields of a task that say what one execution uses."""
+_DEFAULTED = ("retry", "expected_duration", *HandlerFields.defaulted, *ESTIMATES)
+_get_defaults = attrgetter(*_DEFAULTED)
 
 
 def validate_estimate(name: str, option: str, value: object) -> float | None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _CHECKS: Final = [row for feature in FEATURES for row in feature.draft_checks]
 
 
-def validate_draft(  # noqa: C901 - one check after the other, in the calls that a creation may take
+def validate_draft(  # noqa: C901, PLR0912 - one check after the other, in the calls that a creation may take
     draft: TaskDraft,
     registry: Registry,
     retention: timedelta | None,
@@ -51,24 +51,22 @@ def validate_draft(  # noqa: C901 - one check after the other, in the calls that
     is_payload_new = changed is None or not {"handler", "payload", "children"}.isdisjoint(changed)
     if requesters is Requesters.USERS:
         registry = registry.for_users()
-    faults = Faults()
-    handler = None
+    fault = handler = None
     task_id = draft.id
-    with faults:
+    try:
         handler = _find_handler(draft, registry)
         if handler is not None:
             payload = handler.check_payload(draft.payload, refuses_unknown=is_payload_new)
             task_id = draft.id or handler.derive_id(payload, draft.owner)
             if handler.check is not None:
                 handler.check(draft, requesters)
-    if draft.children:
-        with faults:
-            _check_children(draft, registry, is_payload_new=is_payload_new)
+    except InvalidInput as error:
+        fault = error  # told last: without its handler, a task has no other faults
 
     defaults: dict[str, object] = {"retention": retention}
     if handler is not None:
         defaults |= handler.defaults
-        if handler.estimate is not None and not faults:
+        if handler.estimate is not None and fault is None:
             defaults |= handler.estimate(draft)
     completed = _add_defaults(draft, task_id, defaults)
     if changed is None and draft.owner != SYSTEM_OWNER and "delivery_channels" not in completed.model_fields_set:
@@ -77,13 +75,16 @@ def validate_draft(  # noqa: C901 - one check after the other, in the calls that
             hint = 'give delivery_channels=["WEB"] for the inbox ("deliveryChannels" in JSON)'
             note([f"No channel was given, so its result is sent to nobody: {hint}."])
     for row in _CHECKS:
-        if any(getattr(completed, name) for name in row.concerns):
-            with faults:
+        for name in row.concerns:
+            if getattr(completed, name):
                 completed = find_place(row.check)(completed, requesters)
+                break
     if requesters is Requesters.USERS:
-        with faults:
-            require_user_access(completed, registry)
-    faults.tell()
+        require_user_access(completed, registry)
+    if fault is not None:
+        raise fault
+    if draft.children:
+        _check_children(draft, registry, is_payload_new=is_payload_new)
     _check_sizes(completed)
     return completed
 
@@ -91,7 +92,10 @@ def validate_draft(  # noqa: C901 - one check after the other, in the calls that
 def _add_defaults(draft: TaskDraft, task_id: str | None, defaults: Mapping[str, object]) -> TaskDraft:
     """Return a draft with its id, and with the defaults of the fields that it does not set."""
     given = draft.model_fields_set
-    missing = {name: value for name, value in defaults.items() if value is not None and name not in given}
+    missing = dict[str, object]()
+    for name, value in defaults.items():
+        if value is not None and name not in given:
+            missing[name] = value
     if task_id != draft.id:
         missing["id"] = task_id
     return draft.model_copy(update=missing) if missing else draft

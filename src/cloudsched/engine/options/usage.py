@@ -23,23 +23,25 @@ class Usage(Option):
         """Return the commit with its costs."""
         task = commit.task
         writes, deletes = commit.count_writes(new_tasks=False)
-        was_leased, is_leased = (
-            sum([run.lease is not None and run.lease.worker is None for run in each.runs]) for each in (before, task)
-        )
-        claims = was_leased - is_leased
+        claims = ended = 0
+        for run in before.runs:
+            claims += run.lease is not None and run.lease.worker is None
+        for run in task.runs:
+            claims -= run.lease is not None and run.lease.worker is None
+        for journal in commit.archived:
+            deletes += journal.size
+        for record in commit.executions:
+            ended += record.status.is_final and record.started_at is not None
         used: dict[str, float] = {
             "reads": commit.effects.reads + (commit.linked is not None) + claims,
             "writes": writes + claims,
-            "deletes": deletes + sum([each.size for each in commit.archived]),
+            "deletes": deletes,
             "dispatches": commit.effects.dispatches + claims,
         }
-
-        if ended := sum([each.status.is_final and each.started_at is not None for each in commit.executions]):
-            estimated = {"queries": before.query_per_execution, "tokens": before.tokens_per_execution}
-            used |= {
-                "executions": ended,
-                **{f"estimated_{name}": ended * each for name, each in estimated.items()},
-            }
+        if ended:
+            used["executions"] = ended
+            used["estimated_queries"] = ended * before.query_per_execution
+            used["estimated_tokens"] = ended * before.tokens_per_execution
         if not any(used.values()):
             return commit
         counted = add_usage(task.usage, task.handler, task.updated_at, used)

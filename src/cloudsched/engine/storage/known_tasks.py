@@ -35,21 +35,39 @@ _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 def _copy(value: Any) -> Any:  # noqa: ANN401 - any value of a field
     """Return a copy of what can be changed, and anything else as it is."""
     if isinstance(value, dict):
-        return {key: item if type(item) in _SCALARS else _copy(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [item if type(item) in _SCALARS else _copy(item) for item in value]
-    if isinstance(value, tuple):
-        copies = tuple([item if type(item) in _SCALARS else _copy(item) for item in value])
-        return value if all(map(is_, copies, value)) else copies
+        copied = {**value}
+        for key, item in value.items():
+            if type(item) not in _SCALARS:
+                copied[key] = _copy(item)
+        return copied
+    if isinstance(value, list | tuple):
+        copies = list(value)
+        for place, item in enumerate(value):
+            if type(item) not in _SCALARS:
+                copies[place] = _copy(item)
+        if isinstance(value, list):
+            return copies
+        return value if all(map(is_, copies, value)) else tuple(copies)
     if isinstance(value, BaseModel):
-        fields = value.__dict__
-        changes = {
-            name: copied
-            for name in list_changeable(type(value))
-            if ((item := fields[name]) or type(item) in _MUTABLE) and (copied := _copy(item)) is not item
-        }
+        changes = _copy_changeable(value)
         return value.model_copy(update=changes) if changes else value
     return value
+
+
+def _copy_changeable(model: BaseModel) -> dict[str, Any]:
+    """Return copies of what can be changed in a model, by field."""
+    fields = model.__dict__
+    copies = dict[str, Any]()
+    for name in list_changeable(type(model)):
+        item = fields[name]
+        if (item or type(item) in _MUTABLE) and (copied := _copy(item)) is not item:
+            copies[name] = copied
+    return copies
+
+
+def _restore(task: Task, values: dict[str, Any]) -> Task:
+    """Return a task with copies of its values that can be changed."""
+    return task.model_copy(update=_copy(values)) if values else task
 
 
 @cache
@@ -103,8 +121,7 @@ class KnownTasks:
                 _thread.parsed += 1
                 return None
             self._kept.move_to_end(task_id)
-        _, task, values, *_ = known
-        return task.model_copy(update={name: _copy(value) for name, value in values.items()}) if values else task
+        return _restore(known[1], known[2])
 
     def read(self, task_id: str, stamp: object, version: Version, size: int, parse: Callable[[], Task]) -> Task:
         """Return a stored task: as it is known in this form, or else parsed, and known from then on."""
@@ -119,9 +136,7 @@ class KnownTasks:
         known = self._kept.get(task_id)
         if known is None:
             return None
-        _, task, values, _, version = known
-        copied = {name: _copy(value) for name, value in values.items()}
-        return VersionedTask(task.model_copy(update=copied) if copied else task, version)
+        return VersionedTask(_restore(known[1], known[2]), known[4])
 
     def keep(self, task: Task, version: Version, stamp: object, size: int) -> None:
         """Keep a task that takes so many bytes as it is stored. The least recently used ones make room.
@@ -131,12 +146,7 @@ class KnownTasks:
         """
         if task.schema_version != SCHEMA_VERSION:
             return
-        fields = task.__dict__
-        values = {
-            name: copied
-            for name in list_changeable(Task)
-            if ((value := fields[name]) or type(value) in _MUTABLE) and (copied := _copy(value)) is not value
-        }
+        values = _copy_changeable(task)
         with self._lock:
             earlier = self._kept.pop(task.id, None)
             if earlier is not None:

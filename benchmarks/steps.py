@@ -11,8 +11,8 @@ call, after a return, and each time a generator yields or goes on. Steps and cha
 follow a task through the code.
 
 The task is hourly, its store a file (SQLite), and each is counted warm, after the first few have filled every cache.
-Two tasks are dispatched. The second has a lock, which nobody else wants. Nothing is logged, as in a process that has not
-set up logging.
+Two tasks are dispatched. The second has a lock, which nobody else wants. Nothing is logged, as in a process that has
+not set up logging.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
-from cloudsched.errors import Contended, StoreUnavailable, VersionConflict
+from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
 
@@ -71,18 +71,6 @@ def test_a_change_that_others_make_superfluous_is_left_out(sim: Simulation) -> N
     assert sim.app.get("t") == marked
     assert (marked.deferred, marked.title) == (True, "theirs")
     assert marked.usage[-1].counts.writes == now.task.usage[-1].counts.writes + 1
-
-
-def test_a_change_that_always_conflicts_is_given_up(sim: Simulation) -> None:
-    """The bound is that of `compare_and_set`; a commit of another task does not disturb."""
-
-    def decide(stored: VersionedTask | None) -> Commit:
-        sim.app.update("t", title=f"theirs {sim.app.get('t').revision}")
-        return rename(stored, "ours")
-
-    with pytest.raises(Contended):
-        sim.app.container.engine.committer.apply("task t", lambda: sim.app.container.store.load("t"), decide)
-    assert sim.app.get("t").title.startswith("theirs")
 
 
 class Checked(SqliteStore):

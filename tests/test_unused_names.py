@@ -24,7 +24,6 @@ FOR_USERS = {
 FOR_LIBRARIES = {
     "_missing_": "enum: what reads a value that no member has",
     "model_parametrized_name": "pydantic: the name of a generic model",
-    "add_component": "icalendar: its parser hands a whole component to the one above it",
     "stream_response": "OpenAI Agents SDK: each model has it",
     "verify_token": "mcp: how a server checks a bearer token",
     "OutboxConfig": "Django: the one configuration in `apps.py` is that of the app",

@@ -47,8 +47,6 @@ INCLUDED = {"dev": ("asgi", "calendars", "gcp", "server", "worker"), "mcp": ("wo
 EXTRA_ADAPTERS = {
     **FRAMEWORKS,
     "scripts/quickjs/child": "sandbox",
-    "features/calendars/ics_events": "calendars",
-    "features/calendars/ics_files": "calendars",
     "adapters/opentelemetry": "telemetry",
     "outbox/sqlalchemy": "sqlalchemy",
 }
@@ -65,6 +63,7 @@ GUARDED = {
 IMPORTED_ELSEWHERE = {
     "cachecontrol": "firebase-admin, which does not declare it for certain",
     "functions-framework": "functions/main.py",
+    "icalendar": "domain/recurrence/vtimezone, for the names that Windows has for zones",
     "google-cloud-firestore": "handlers that keep data of their own; tests compare our messages with it",
     "opentelemetry-exporter-gcp-monitoring": "the namespace package opentelemetry",
     "opentelemetry-exporter-gcp-trace": "the namespace package opentelemetry",

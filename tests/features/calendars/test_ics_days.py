@@ -213,10 +213,9 @@ MANY = [f"2027{1 + number % 12:02}{1 + number % 28:02}T{number % 24:02}{number %
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:99991231T235959Z\nDURATION:P9999D\nEND:VEVENT\nEND:VCALENDAR", "date"),
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:,\nEND:VEVENT\nEND:VCALENDAR", "empty"),
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:P1D\nEND:VEVENT\nEND:VCALENDAR", "date"),
-        (f"{HEAD}BEGIN:VEVENT\nDTSTART;=:1\nEND:VEVENT\nEND:VCALENDAR", "cannot be read"),
-        (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nDURATION:P{'9' * 30}D\nEND:VEVENT\nEND:VCALENDAR", "duration"),
-        (f"{HEAD}BEGIN:VEVENT\nDTSTART{';A=B' * 100}:20270101\nEND:VEVENT\nEND:VCALENDAR", ""),
-        (f"{HEAD}BEGIN:VEVENT\nDTSTART{';A=B' * 101}:20270101\nEND:VEVENT\nEND:VCALENDAR", "more than 100 parameters"),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART;=:1\nEND:VEVENT\nEND:VCALENDAR", "date"),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nDURATION:P{'9' * 30}D\nEND:VEVENT\nEND:VCALENDAR", "ten years"),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART{';A=B' * 10_000}:20270101\nEND:VEVENT\nEND:VCALENDAR", ""),
     ],
 )
 def test_a_file_that_asks_for_too_much_or_makes_no_sense_is_refused(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -98,27 +99,91 @@ _ESCAPES = {"n": "\n", "N": "\n"}
 _NAMES = {"", "VEVENT", "VTODO", "VJOURNAL"}
 """The components whose properties count, and those outside of any."""
 POLICIES = {"X-CLOUDSCHED-GAP": "gap", "X-CLOUDSCHED-FOLD": "fold", "X-CLOUDSCHED-SUB-DAILY": "sub_daily"}
-_LINE = re.compile(r'([A-Za-z0-9-]+)((?:;(?:[^:;"]|"[^"]*")*)*):(.*)\Z', re.DOTALL)
+_NAME = re.compile(r"([A-Za-z0-9-]+)[ \t]*[:;]")
+_LINE = re.compile(r'([A-Za-z0-9-]+)[ \t]*((?:;(?:[^:;"]|"[^"]*")*)*):(.*)\Z', re.DOTALL)
 _PARAMETER = re.compile(r';([^=;"]+)=((?:"[^"]*"|[^";])*)')
 EXACT_PROPERTY = "X-CLOUDSCHED-SCHEDULE"
 """The property that holds a schedule's JSON form."""
 _TIMES = {"DTSTART", "RRULE", "RDATE", "EXDATE", *POLICIES}
 
 
-class _Property(NamedTuple):
+class Property(NamedTuple):
+    """A line of a component."""
+
     name: str
     parameters: str
     value: str
-    line: str
+    text: str
+    line: int
+
+    def parameter(self, name: str) -> str | None:
+        """Return the value of a parameter, or None."""
+        return {key.upper(): value.strip('" ') for key, value in _PARAMETER.findall(self.parameters)}.get(name)
 
 
-class _Component(NamedTuple):
-    name: str
-    properties: list[_Property]
-    parts: list[_Component]
+@dataclass
+class Component:
+    """A component: what its lines say, and the components in it."""
 
-    def find(self, *names: str) -> list[_Property]:
+    name: str = ""
+    line: int = 0
+    properties: list[Property] = field(default_factory=list)
+    parts: list[Component] = field(default_factory=list)
+
+    def find(self, *names: str) -> list[Property]:
+        """Return its properties of these names, in their order."""
         return [each for each in self.properties if each.name in names]
+
+    def iter_all(self) -> Iterator[Component]:
+        """Yield it and all that is in it."""
+        yield self
+        for part in self.parts:
+            yield from part.iter_all()
+
+
+class ComponentReader:
+    """Reads the components of a text. Whoever takes only some of them says so in a class of its own."""
+
+    def read(self, text: str) -> Component:
+        """Return what is outside of components, with these in it."""
+        within = [Component()]
+        for number, line in unfold(mend_lines(text)):
+            head = _NAME.match(line)
+            name = head[1].upper() if head else ""
+            if name not in {"BEGIN", "END"} and not self.counts(within[-1], name, number):
+                continue
+            found = _LINE.match(line)
+            if found is None:
+                raise self.refuse(number, f"{line[:40]!r} is not an iCalendar property", "write NAME:value, one a line")
+            value = found[3].strip().upper()
+            if name == "BEGIN":
+                part = Component(value, number)
+                self.begin(part, within[-1])
+                within[-1].parts.append(part)
+                within.append(part)
+            elif name == "END":
+                if within.pop().name != value or not within:
+                    raise self.refuse(number, f"{line[:40]!r} is where something else ends", "give it whole")
+            else:
+                self.add(Property(name, found[2], found[3], line, number), within[-1])
+        if len(within) > 1:
+            raise self.refuse(within[-1].line, f"{within[-1].name[:40]} is cut off: it has no END", "give it whole")
+        return within[0]
+
+    def refuse(self, line: int, problem: str, hint: str) -> Exception:
+        """Return the error of a line."""
+        return InvalidSchedule("text", f"line {line}: {problem}", hint)
+
+    def counts(self, within: Component, name: str, line: int) -> bool:  # noqa: ARG002 - of those that leave some out
+        """Return whether a property is read. Others are only seen to be lines."""
+        return True
+
+    def begin(self, component: Component, parent: Component) -> None:
+        """Check where a component begins."""
+
+    def add(self, found: Property, component: Component) -> None:
+        """Add a property to its component."""
+        component.properties.append(found)
 
 
 def from_ical(text: str, timezone: str) -> dict[str, Any]:
@@ -126,8 +191,8 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
 
     Times without TZID are in `timezone`.
     """
-    components = _read_components(text)
-    event = _Component("", [each for one in components if one.name in _NAMES for each in one.properties], [])
+    components = [*ComponentReader().read(text).iter_all()]
+    event = Component(properties=[each for one in components if one.name in _NAMES for each in one.properties])
     if (exact := _read_exact(event)) is not None:
         return exact
     _check_event(components, event)
@@ -135,7 +200,7 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"rrule": [], "rdates": [], "exdates": [], "timezone": timezone}
     for each in event.find("DTSTART"):
         moment = parse_moment(each.value, "dtstart")
-        zone = find_timezone(each.parameters) or timezone
+        zone = find_timezone(each) or timezone
         fields["timezone"] = zone if moment.offset is None else "UTC"
         fields["dtstart"] = moment._replace(offset=None, is_date=False).isoformat()
     for each in event.properties:
@@ -143,7 +208,7 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
             fields["rrule"].append(each.value)
         elif each.name in {"RDATE", "EXDATE"}:
             field = f"{each.name.lower()}s"
-            tzid = find_timezone(each.parameters)
+            tzid = find_timezone(each)
             fields[field] += [_parse_date(value, tzid, field, fields["timezone"]) for value in each.value.split(",")]
         elif each.name in POLICIES:
             fields[POLICIES[each.name]] = each.value.strip().lower()
@@ -156,32 +221,7 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
     return fields
 
 
-def _read_components(text: str) -> list[_Component]:
-    """Return a block without its components, and then each of these."""
-    found = [_Component("", [], [])]
-    within = found[:]
-    for number, line in unfold(mend_lines(text)):
-        shown = f"line {number}: {line[:40]!r}"
-        if not (result := _LINE.match(line)):
-            raise InvalidSchedule("text", f"{shown} is not an iCalendar property", "write NAME:value, one a line")
-        name, parameters, value = result.groups()
-        name = name.upper()
-        if name == "BEGIN":
-            found.append(_Component(value.strip().upper(), [], []))
-            within[-1].parts.append(found[-1])
-            within.append(found[-1])
-        elif name == "END":
-            if within.pop().name != value.strip().upper() or not within:
-                raise InvalidSchedule("text", f"{shown} is where something else ends", "give it whole")
-        else:
-            within[-1].properties.append(_Property(name, parameters, value, line))
-
-    if len(within) > 1:
-        raise InvalidSchedule("text", f"has no line END:{within[-1].name[:40]}", "give it whole")
-    return found
-
-
-def _check_event(components: list[_Component], event: _Component) -> None:
+def _check_event(components: list[Component], event: Component) -> None:
     status = {each.value.strip().upper() for one in components for each in one.find("STATUS", "METHOD")}
     if sum(each.name in _NAMES for each in components[1:]) > 1:
         raise InvalidSchedule("text", "holds more than one event", "give one")
@@ -196,14 +236,14 @@ def digest_lines(lines: Iterable[str]) -> str:
     return sha256("\n".join(sorted(lines)).encode()).hexdigest()[:32]
 
 
-def _read_exact(event: _Component) -> dict[str, Any] | None:
+def _read_exact(event: Component) -> dict[str, Any] | None:
     """Return the fields of the schedule that was written.
 
     None if there are none, or if an event was changed since.
     """
     found = next(iter(event.find(EXACT_PROPERTY)), None)
-    digest = digest_lines(each.line for each in event.find(*_TIMES))
-    if found is None or f";DIGEST={digest}:" not in found.line:
+    digest = digest_lines(each.text for each in event.find(*_TIMES))
+    if found is None or f";DIGEST={digest}:" not in found.text:
         return None
     try:
         content = json.loads(unescape_text(found.value))
@@ -212,9 +252,9 @@ def _read_exact(event: _Component) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _find_timezone(components: list[_Component], timezone: str, parameters: str) -> str | None:
-    """Return the IANA name of the zone that is among parameters, None if there is none."""
-    tzid = {name.upper(): value.strip('" ') for name, value in _PARAMETER.findall(parameters)}.get("TZID")
+def _find_timezone(components: list[Component], timezone: str, named_by: Property) -> str | None:
+    """Return the IANA name of the zone that is among a property's parameters, None if there is none."""
+    tzid = named_by.parameter("TZID")
     if not tzid:
         return None
 
@@ -225,11 +265,11 @@ def _find_timezone(components: list[_Component], timezone: str, parameters: str)
                 parse_moment(re.split("[,/]", each.value)[0], each.name.lower()).wall
                 for component in components
                 for each in component.find("DTSTART", "RDATE", "EXDATE")
-                if each.parameters == parameters
+                if each.parameters == named_by.parameters
             )
             with suppress(ValueError):  # a definition that is not whole is none
                 known = find_equal_zone(
-                    build_zone(tzid, list(map(_read_observance, one.parts))),
+                    build_zone(tzid, list(map(read_observance, one.parts))),
                     since,
                     timezone,
                 )
@@ -237,7 +277,8 @@ def _find_timezone(components: list[_Component], timezone: str, parameters: str)
     return known or time_zones.load_zone(tzid).name  # raises InvalidSchedule with a hint
 
 
-def _read_observance(part: _Component) -> Observance:
+def read_observance(part: Component) -> Observance:
+    """Return a part of a VTIMEZONE. Raises InvalidSchedule, or ValueError if something of it is missing."""
     before, after = (
         parse_moment(f"19700101T000000{each.value.strip()}", "timezone").offset or 0
         for each in (*part.find("TZOFFSETFROM")[:1], *part.find("TZOFFSETTO")[:1])

@@ -1,7 +1,6 @@
 """The days that iCalendar files take: those of their events, joined, for ten years ahead.
 
-`ics_files` reads a file's components, and `ics_events` says what its events mean. Both are imported only for
-a file, since the package that they need is an extra, and slow to import.
+`ics_files` reads a file's components, and `ics_events` says what its events mean.
 """
 
 from __future__ import annotations
@@ -54,15 +53,15 @@ def read_ics_days(text: str, today: date) -> list[tuple[date, date, str]]:
 
     Raises:
         InvalidInput: The file is broken, or one of its events is. The error names the line, and the event.
-        ModuleNotFoundError: The package that reads it is not installed.
+        ModuleNotFoundError: A zone has a name of Windows, and the package that knows these is not installed.
     """
     if len(text) > MAX_TEXT:
         raise InvalidInput("ics", f"has {len(text)} characters", f"At most {MAX_TEXT}.")
     text = text.removeprefix(_BYTE_ORDER_MARK)
     if "BEGIN:VCALENDAR" not in text[:2000].upper():
         raise InvalidInput("ics", "is no iCalendar text", "It begins with BEGIN:VCALENDAR.")
-    from cloudsched.features.calendars.ics_events import list_series  # noqa: PLC0415 - as above
-    from cloudsched.features.calendars.ics_files import read_calendars  # noqa: PLC0415
+    from cloudsched.features.calendars.ics_events import list_series  # noqa: PLC0415 - only a file needs it
+    from cloudsched.features.calendars.ics_files import read_calendars  # noqa: PLC0415 - the same
 
     first = to_day(date(today.year - 1, 1, 1))
     last = to_day(date(today.year + YEARS_AHEAD, 12, 31))

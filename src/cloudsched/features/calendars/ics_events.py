@@ -18,19 +18,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from datetime import date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY
-from cloudsched.domain.recurrence.iso8601 import EPOCH, utc_seconds, wall_seconds
+from cloudsched.domain.recurrence.icalendar import Component, read_observance
+from cloudsched.domain.recurrence.iso8601 import Moment
 from cloudsched.domain.recurrence.recurrence_set import RuleStream
 from cloudsched.domain.recurrence.rrule import Until, parse_rule
-from cloudsched.domain.recurrence.vtimezone import Observance, build_zone, find_windows_zone, find_zone
+from cloudsched.domain.recurrence.vtimezone import build_zone, find_windows_zone, find_zone
 from cloudsched.domain.recurrence.wall_clock import WallClock, wall_clock
 from cloudsched.errors import InvalidInput, InvalidSchedule
-from cloudsched.features.calendars.ics_files import Component, Length
+from cloudsched.features.calendars.ics_files import Length, iter_moments, parse_duration, refuse, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -61,7 +61,7 @@ class Time(NamedTuple):
 
 @dataclass(frozen=True)
 class Event:
-    """A VEVENT, or an observance of a VTIMEZONE."""
+    """A VEVENT."""
 
     component: Component
     zones: FileZones
@@ -73,7 +73,7 @@ class Event:
         """Its start. A change of one occurrence may leave it to its RECURRENCE-ID."""
         times = self._read_times("DTSTART") or self._read_times("RECURRENCE-ID")
         if not times:
-            raise self.component.error("has no DTSTART", "Write DTSTART:20270714T090000Z.")
+            raise refuse(self.component, "has no DTSTART", "Write DTSTART:20270714T090000Z.")
         return times[0][0]
 
     @cached_property
@@ -94,27 +94,27 @@ class Event:
     @property
     def changes_following(self) -> bool:
         """True if it changes all later occurrences, too."""
-        ids = self.component.properties.get("RECURRENCE-ID", ())
-        return any(str(each.parameters.get("RANGE", "")).upper() == "THISANDFUTURE" for each in ids)
+        ids = self.component.find("RECURRENCE-ID")
+        return any((each.parameter("RANGE") or "").upper() == "THISANDFUTURE" for each in ids)
 
     @cached_property
     def version(self) -> tuple[int, int]:
         """What is larger in a later version."""
-        number = self.component.text("SEQUENCE")
+        number = text_of(self.component, "SEQUENCE")
         stamps = [time.instant_on(wall_clock("UTC")) for time, _ in self._read_times("DTSTAMP")]
         return int(number) if number.isdecimal() and len(number) <= _MAX_DIGITS else 0, max(stamps, default=0)
 
     @cached_property
     def length(self) -> Length | None:
         """Its length, or None if it does not say so. DTEND gives it in elapsed time."""
-        if duration := self.component.duration():
-            return self._check_length(duration)
+        for found in self.component.find("DURATION"):
+            return self._check_length(parse_duration(self.component, found.value.strip().upper(), found.line))
         ends = self.times("DTEND")
         return self._length_between(self.start, ends[0][0]) if ends else None
 
     def has(self, name: str) -> bool:
         """Return whether it has a property."""
-        return name in self.component.properties
+        return bool(self.component.find(name))
 
     def times(self, name: str) -> list[tuple[Time, Length | None]]:
         """Return the times of a property, those of periods with their lengths."""
@@ -141,7 +141,7 @@ class Event:
     def streams(self, name: str, clock: WallClock) -> list[RuleStream]:
         """Return the instants of its rules on a clock: of RRULE, or of RFC 2445's EXRULE."""
         streams = list[RuleStream]()
-        for found in self.component.properties.get(name, ()):
+        for found in self.component.find(name):
             try:
                 rule = parse_rule(found.value.strip())
                 if rule.until and rule.until.is_utc:
@@ -149,25 +149,16 @@ class Event:
                     rule = replace(rule, until=Until(until.wall, is_utc=not until.is_date))
                 streams.append(RuleStream(rule, self.start.wall, clock, "ELAPSED"))
             except InvalidSchedule as error:
-                raise self.component.error(
-                    f"has a rule that cannot be read: {error.problem}", error.hint, found.line
-                ) from error
+                problem = f"has a rule that cannot be read: {error.problem}"
+                raise refuse(self.component, problem, error.hint, found.line) from error
         return streams
-
-    def to_observance(self) -> Observance:
-        """Return what it says as a part of a VTIMEZONE."""
-        before = self.component.offset("TZOFFSETFROM")
-        after = self.component.offset("TZOFFSETTO")
-        dates = [time.wall for time, _ in self._read_times("RDATE")]
-        rules = [each.value for each in self.component.properties.get("RRULE", ())]
-        return Observance(self.start.wall, before, after, dates, rules)
 
     def _read_times(self, name: str) -> list[tuple[Time, Length | None]]:
         times = list[tuple[Time, Length | None]]()
-        for begin, end, tzid in self.component.moments(name):
-            clock = None if tzid is None else self.zones.find(tzid.strip())
+        for begin, end, tzid in iter_moments(self.component, name):
+            clock = None if tzid is None else self.zones.find(tzid)
             time = _to_time(begin, clock)
-            if isinstance(end, date):
+            if isinstance(end, Moment):
                 times.append((time, self._length_between(time, _to_time(end, clock))))
             else:
                 times.append((time, end))
@@ -181,7 +172,7 @@ class Event:
     def _check_length(self, length: Length) -> Length:
         seconds = length.days * DAY + length.seconds
         if seconds > MAX_DAYS * DAY:
-            raise self.component.error(f"has {seconds // DAY} days", "At most ten years each.")
+            raise refuse(self.component, f"has {seconds // DAY} days", "At most ten years each.")
         return Length() if seconds < 0 else length
 
 
@@ -189,9 +180,9 @@ class FileZones:
     """The zones that the times of a calendar may name."""
 
     def __init__(self, calendar: Component) -> None:
-        self._defined = {each.text("TZID"): each for each in reversed(calendar.parts) if each.name == "VTIMEZONE"}
+        self._defined = {text_of(each, "TZID"): each for each in reversed(calendar.parts) if each.name == "VTIMEZONE"}
         self._clocks: dict[str, WallClock | None] = {}
-        name = calendar.text("X-WR-TIMEZONE")
+        name = text_of(calendar, "X-WR-TIMEZONE")
         self.shown: WallClock | None = self.find(name) if name else None
         """The clock on which the calendar shows its events."""
 
@@ -216,28 +207,27 @@ class FileZones:
         return None if name is None else wall_clock(name)
 
     def _build(self, defined: Component) -> Zone:
-        observances = [Event(each, self) for each in defined.parts if each.name in {"STANDARD", "DAYLIGHT"}]
-        if not observances:
-            raise defined.error("has neither STANDARD nor DAYLIGHT", "Add one, with its offset.")
+        parts = [each for each in defined.parts if each.name in {"STANDARD", "DAYLIGHT"}]
+        if not parts:
+            raise refuse(defined, "has neither STANDARD nor DAYLIGHT", "Add one, with its offset.")
         try:
-            return build_zone(defined.text("TZID"), [each.to_observance() for each in observances])
-        except InvalidSchedule as error:
-            raise defined.error(f"has a rule that cannot be read: {error.problem}", error.hint) from error
+            return build_zone(text_of(defined, "TZID"), list(map(read_observance, parts)))
+        except (InvalidSchedule, ValueError) as error:
+            hint = "Each part has TZOFFSETFROM, TZOFFSETTO and DTSTART."
+            raise refuse(defined, f"has an offset, a date or a rule that cannot be read: {error}", hint) from error
 
 
-def _to_time(moment: date, clock: WallClock | None) -> Time:
-    if not isinstance(moment, datetime):
-        return Time((moment - EPOCH.date()).days * DAY, None, is_date=True)
-    if moment.tzinfo is not None:
-        return Time(utc_seconds(moment), wall_clock("UTC"), is_date=False)
-    return Time(wall_seconds(moment), clock, is_date=False)
+def _to_time(moment: Moment, clock: WallClock | None) -> Time:
+    if moment.offset is not None:
+        clock = wall_clock("UTC")
+    return Time(moment.wall, None if moment.is_date else clock, moment.is_date)
 
 
 def list_series(calendars: Iterable[Component]) -> list[Series]:
     """Return the events of calendars by UID, in their newest versions. One without a UID is alone."""
     by_uid: dict[str, list[Event]] = defaultdict(list)
     for calendar in calendars:
-        method = calendar.text("METHOD").upper()
+        method = text_of(calendar, "METHOD").upper()
         if method not in {"", "PUBLISH", "REQUEST", "CANCEL"}:
             hint = "Give the calendar itself, or an invitation."
             raise InvalidInput(
@@ -248,8 +238,8 @@ def list_series(calendars: Iterable[Component]) -> list[Series]:
         zones = FileZones(calendar)
         for each in calendar.parts:
             if each.name == "VEVENT":
-                is_cancelled = method == "CANCEL" or each.text("STATUS").upper() == "CANCELLED"
-                by_uid[each.text("UID") or f" {each.line}"].append(Event(each, zones, is_cancelled))
+                is_cancelled = method == "CANCEL" or text_of(each, "STATUS").upper() == "CANCELLED"
+                by_uid[text_of(each, "UID") or f" {each.line}"].append(Event(each, zones, is_cancelled))
     return [_choose_versions(versions) for versions in by_uid.values()]
 
 
@@ -345,7 +335,7 @@ class Series(NamedTuple):
             clock = event.shown
         first = _day_of(begin, clock)
         last = _day_of(end - 1, clock)
-        names = (each.component.text("SUMMARY") for each in (event, *self.events[:1]))
+        names = (text_of(each.component, "SUMMARY") for each in (event, *self.events[:1]))
         return Days(first, max(first, last), next(filter(None, names), ""))
 
 

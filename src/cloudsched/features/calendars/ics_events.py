@@ -213,7 +213,7 @@ class FileZones:
         try:
             return build_zone(text_of(defined, "TZID"), list(map(read_observance, parts)))
         except (InvalidSchedule, ValueError) as error:
-            hint = "Each part has TZOFFSETFROM, TZOFFSETTO and DTSTART."
+            hint = "Write +0200."
             raise refuse(defined, f"has an offset, a date or a rule that cannot be read: {error}", hint) from error
 
 

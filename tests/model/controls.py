@@ -145,7 +145,7 @@ CONTROLS = (
     Control("once", {"lease of heartbeat": "if run is None or run.lease is None or run.lease.until <= now:"}),
     Control(
         "overlapping",
-        {"overlap record": "past, records = pass_over(task, decision.decided, now, decision.kept)[0], ()"},
+        {"overlap record": "rest, passed = pass_over(rest, decision.decided, now, decision.kept)[0], ()"},
     ),
     Control("faults", {"own claim": "if False:"}),
     Control("recurring", {"overdue wakeups": "for wake in (*lease_expiries(task), *list_grant_expiries(task)):"}),

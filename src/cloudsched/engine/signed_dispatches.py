@@ -235,10 +235,6 @@ class SigningKeys:
                 "`python -c 'import secrets; print(secrets.token_urlsafe(32))'` and set CLOUDSCHED_SECRET."
             )
 
-    def sign(self, body: bytes) -> str:
-        """Return the token for the body of a dispatch, or of whatever else the purpose names."""
-        return self._signature(self.current, body)
-
     def verify(self, body: bytes, token: str) -> None:
         """Check a token in constant time, however much of it is correct. Raises Unauthenticated."""
         if not token:
@@ -247,13 +243,14 @@ class SigningKeys:
         is_valid = False
         for secret in (self.current, self.previous):
             if secret is not None:
-                is_valid |= hmac.compare_digest(self._signature(secret, body).encode(), encoded_token)
+                is_valid |= hmac.compare_digest(self.sign(body, secret).encode(), encoded_token)
         if not is_valid:
             raise Unauthenticated(f"The {self.purpose}'s token does not match its body.")
 
-    def _signature(self, secret: str, body: bytes) -> str:
+    def sign(self, body: bytes, secret: str | None = None) -> str:
+        """Return the token for the body of a dispatch, or of whatever else the purpose names."""
         # `hmac.digest` would let another thread run, and wait for Python's lock longer than it computes.
-        signature = _begin_signature(secret, self.purpose).copy()
+        signature = _begin_signature(secret or self.current, self.purpose).copy()
         signature.update(body)
         return f"v1={signature.hexdigest()}"
 

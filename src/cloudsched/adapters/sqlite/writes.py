@@ -188,7 +188,9 @@ def _to_task_row(write: TaskWrite) -> TaskRow:
     return TaskRow(write, columns, _to_json(task, "tasks", task.id, changes=changes), offers)
 
 
-def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:
+def _list_columns(  # noqa: C901, PLR0912 - one column after the other
+    task: Task, changes: Collection[str], stored: Task | None = None
+) -> dict[str, object]:
     columns: dict[str, object] = {}
     for name in _COPIED:
         if name in changes:
@@ -204,31 +206,6 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
         columns |= {"is_unlisted": is_deleted or is_delivery, "is_delivery": is_delivery and not is_deleted}
     if "parent" in changes:
         columns["parent"] = task.parent.task_id if task.parent else None
-    columns |= _list_found_by(task, changes)
-    if is_moved or "runs" in changes or "events" in changes:
-        position = find_open_position(task) if task.runs else None
-        before = find_open_position(stored) if stored is not None and stored.runs else None
-        if stored is None or position != before:
-            status, since, asks = position or (None, None, None)
-            columns |= {"open_status": status, "open_since": since and to_microseconds(since), "asks": asks}
-    return columns | _list_trouble(task, stored)
-
-
-def _list_trouble(task: Task, stored: Task | None) -> dict[str, object]:
-    # Most writes concern a task that needs no attention, before and after them: they skip the closer look.
-    is_ill = any(_TROUBLED(task)) or (stored is not None and any(_TROUBLED(stored)))
-    if stored is not None and not is_ill:
-        return {}
-    trouble = find_trouble(task) if is_ill else None
-    if stored is not None and trouble == find_trouble(stored):
-        return {}
-    kind, since = trouble or (None, None)
-    return {"trouble": kind, "trouble_since": since and to_microseconds(since)}
-
-
-def _list_found_by(task: Task, changes: Collection[str]) -> dict[str, object]:
-    """Return the columns by which a person finds a task."""
-    columns: dict[str, object] = {}
     if not _NAMED.isdisjoint(changes):
         columns["names"] = fold_names(task)
     if "history" in changes:
@@ -237,6 +214,18 @@ def _list_found_by(task: Task, changes: Collection[str]) -> dict[str, object]:
         columns["used_at"] = 0 if task.usage else None
     if "labels" in changes:
         columns["labels"] = json.dumps(task.labels) if task.labels else None
+    if is_moved or "runs" in changes or "events" in changes:
+        position = find_open_position(task) if task.runs else None
+        before = find_open_position(stored) if stored is not None and stored.runs else None
+        if stored is None or position != before:
+            status, since, asks = position or (None, None, None)
+            columns |= {"open_status": status, "open_since": since and to_microseconds(since), "asks": asks}
+    # Most writes concern a task that needs no attention, before and after them: they skip the closer look.
+    is_ill = any(_TROUBLED(task)) or (stored is not None and any(_TROUBLED(stored)))
+    trouble = find_trouble(task) if is_ill else None
+    if stored is None or (is_ill and trouble != find_trouble(stored)):
+        kind, ill_since = trouble or (None, None)
+        columns |= {"trouble": kind, "trouble_since": ill_since and to_microseconds(ill_since)}
     return columns
 
 

@@ -777,8 +777,8 @@ class Schedule(CalendarFields):
             raise ValueError("the instant has no time zone; give an aware datetime")
         if self.at is not None:
             return self.at if self.at > instant else None
-        seconds = self.adjust(self.recurrence).first_from((instant - UTC_EPOCH) // _SECOND + 1)
-        return _to_instant(seconds)
+        found = self.adjust(self.recurrence) if self.calendars else self.recurrence
+        return _to_instant(found.first_from((instant - UTC_EPOCH) // _SECOND + 1))
 
     @property
     def interval(self) -> timedelta | None:

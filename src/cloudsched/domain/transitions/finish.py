@@ -163,28 +163,22 @@ def _note_foreign_end(task: Task, changed: Task, run: Run, report: AttemptReport
 
 def _with_report(run: Run, report: AttemptReport) -> Run:
     """Return the run with what its handler has reported. Most handlers report nothing but their outcome."""
-    reported = {
+    reported: dict[str, Any] = {
         "progress": tuple(report.progress),
         "steps": max(run.steps, *map(attrgetter("number"), report.entries), 0),
         "calls_made": max(run.calls_made, report.calls_made),
-        "usage": _add_usage(run, report),
+        "usage": run.usage,
         "defined_by": report.defined_by or run.defined_by,
         "losses": 0,
     }
+    if report.queries or report.tokens or report.called_queries or report.called_tokens:
+        used = RunUsage.build(**{name: getattr(report, name) for name in RunUsage.model_fields})
+        reported["usage"] = (run.usage or RunUsage()).add(used)
     changes = dict[str, Any]()
     for name, value in reported.items():
         if value != getattr(run, name):
             changes[name] = value
     return run.model_copy(update=changes) if changes else run
-
-
-def _add_usage(run: Run, report: AttemptReport) -> RunUsage | None:
-    if not (report.queries or report.tokens or report.called_queries or report.called_tokens):
-        return run.usage
-    reported = RunUsage.build(**{name: getattr(report, name) for name in RunUsage.model_fields})
-    before = run.usage or RunUsage()
-    after = before.add(reported)
-    return run.usage if after == before else after
 
 
 def _with_reported_usage(task: Task, before: Run, after: Run, now: datetime) -> Task:
@@ -358,7 +352,13 @@ def finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **r
             **last_run_fields(task, run, status, now),
         }
     )
-    rest, passed = _decide_overlaps(rest, run, now)
+    passed: tuple[Execution, ...] = ()
+    following = rest.next_execution_time
+    if following is not None and following <= now:
+        decision = decide_overlap_at_end(rest, run, now)
+        if decision.decided:
+            rest, passed = pass_over(rest, decision.decided, now, decision.kept)  # guard: overlap record
+            rest = rest.model_copy(update={"next_execution_time": occurrence_from(rest, following)})
 
     failures = rest.consecutive_failures
     limit = task.pause_after_failures
@@ -374,15 +374,3 @@ def finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **r
     else:
         ended = continue_or_complete(rest, now)
     return Commit(ended, executions=(execution_record(task, run, status, now, **record), *passed))
-
-
-def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Skip the occurrences that came due while the run was open, as the policy says, and return their records."""
-    following = task.next_execution_time
-    if following is None or following > now:
-        return task, ()
-    decision = decide_overlap_at_end(task, run, now)
-    if not decision.decided:
-        return task, ()
-    past, records = pass_over(task, decision.decided, now, decision.kept)  # guard: overlap record
-    return past.model_copy(update={"next_execution_time": occurrence_from(past, following)}), records

@@ -163,7 +163,14 @@ def execution_record(
     if run.attempts:
         fields["error"] = run.attempts[-1].error
     if status.is_final:
-        fields |= _end_fields(task, run, status, now)
+        fields["finished_at"] = now
+        if task.parent is None and task.execution_retention is not None:
+            fields["expire_at"] = add_duration(now, task.execution_retention)
+        if status is not ExecutionStatus.SUCCEEDED:  # what a retry by hand needs
+            if run.started_at is not None:
+                fields["began_with"] = describe_record(task, run)
+            if task.events:
+                fields["events"] = tuple(each for each in task.events if each.execution_id == run.execution_id)
     return Execution.build(
         id=run.execution_id,
         task_id=task.id,
@@ -200,19 +207,6 @@ def _index_fields(task: Task, ran: Task, run: Run) -> dict[str, Any]:
     if task.source is not None and task.source.chat_id is not None:
         fields["chat_id"] = task.source.chat_id
         fields["message_id"] = derive_message_id(task.id, run.execution_id)
-    return fields
-
-
-def _end_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime) -> dict[str, Any]:
-    """Return the fields of a record that is final, and what a retry by hand needs if it did not succeed."""
-    fields: dict[str, Any] = {"finished_at": now}
-    if task.parent is None and task.execution_retention is not None:
-        fields["expire_at"] = add_duration(now, task.execution_retention)
-    if status is not ExecutionStatus.SUCCEEDED:
-        if run.started_at is not None:
-            fields["began_with"] = describe_record(task, run)
-        if task.events:
-            fields["events"] = tuple(each for each in task.events if each.execution_id == run.execution_id)
     return fields
 
 

@@ -185,7 +185,6 @@ class DurableRun:
 
     def __enter__(self) -> None:
         """Run the handler's code in the block."""
-        self.bind_thread()
         self._before = running_handler.set(self)
 
     def __exit__(self, *_error: object) -> None:
@@ -368,6 +367,10 @@ class Replay(DurableRun):
         if cursor is None:
             return None
         return cursor.failures.cause_of(error, None if self.is_replaying else cursor.position)
+
+    def __enter__(self) -> None:
+        self.bind_thread()
+        super().__enter__()
 
     def __exit__(self, *error: object) -> None:
         """Drop the errors that the handler's code raised, since they keep the handler's variables alive."""

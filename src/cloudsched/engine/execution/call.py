@@ -76,7 +76,7 @@ MAX_FOLLOW_UP_BYTES = 1024 * 1024
 """Their size together, as JSON, since a commit has a limit of its own."""
 
 
-def call_handler(
+def call_handler(  # noqa: PLR0911 - one return for each way in which a call ends
     registry: Registry, handler: Handler | None, context: Context, handler_of_today: str | None = None
 ) -> Procedure[AttemptReport]:
     """Call the handler of the context's task, and return a report of how the attempt ended.
@@ -93,41 +93,33 @@ def call_handler(
     except InvalidInput as error:
         return _report(context, Fail(_error_text(error)), error)
     with context.durable_run:
-        return (yield from _call(registry, handler, context, payload))
-
-
-def _call(
-    registry: Registry,
-    handler: Handler,
-    context: Context,
-    payload: object,
-) -> Procedure[AttemptReport]:
-    try:
-        call = partial(_call_function, handler, context, payload)
-        if handler.dependencies:
-            overrides = registry.registrations.dependency_overrides
-            result = yield from Dependencies(handler.name, handler.dependencies, context, overrides).provide(
-                call,
-            )
-        else:
-            result = yield from call({})
-
-        _require_returned(context, result)
         try:
-            outcome = to_outcome(result, context.began)
-        except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
+            call = partial(_call_function, handler, context, payload)
+            if handler.dependencies:
+                overrides = registry.registrations.dependency_overrides
+                dependencies = Dependencies(handler.name, handler.dependencies, context, overrides)
+                result = yield from dependencies.provide(call)
+            else:
+                result = yield from call({})
+
+            made = context.durable_run.made
+            if made is not None:
+                _require_returned(*made, result)
+            try:
+                outcome = to_outcome(result, context.began)
+            except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
+                return _report_failure(context, Fail(_error_text(error)), error)
+            context.durable_run.check_complete()
+        except Suspended as suspended:
+            return _report_suspended(context, suspended)
+        except WorkflowError as error:  # every replay would raise it again
             return _report_failure(context, Fail(_error_text(error)), error)
-        context.durable_run.check_complete()
-    except Suspended as suspended:
-        return _report_suspended(context, suspended)
-    except WorkflowError as error:  # every replay would raise it again
-        return _report_failure(context, Fail(_error_text(error)), error)
-    except BaseException as error:  # whatever a handler raises is a failure of the handler
-        error = from_thrown(error)
-        if not is_handler_failure(error):
-            raise
-        return _report_raised(context, handler, error)
-    return _report(context, outcome)
+        except BaseException as error:  # whatever a handler raises is a failure of the handler
+            error = from_thrown(error)
+            if not is_handler_failure(error):
+                raise
+            return _report_raised(context, handler, error)
+        return _report(context, outcome)
 
 
 def _report_raised(context: Context, handler: Handler, error: BaseException) -> AttemptReport:
@@ -141,16 +133,12 @@ def _report_raised(context: Context, handler: Handler, error: BaseException) -> 
     return _report_failure(context, outcome(_error_text(error)), error)
 
 
-def _require_returned(context: Context, result: object) -> None:
+def _require_returned(outcome: object, place: str, result: object) -> None:
     """Check that the handler has returned what it has made to be returned. Raises WorkflowError.
 
     A Done may have been made for its content. Whoever makes another outcome wants it to have an effect.
     """
-    made = context.durable_run.made
-    if made is None or isinstance(result, Returned):
-        return
-    outcome, place = made
-    if not isinstance(outcome, Done) or result is None:
+    if not isinstance(result, Returned) and (not isinstance(outcome, Done) or result is None):
         raise WorkflowError(
             f"An outcome has no effect until it is returned. Write, at {place}: return {outcome!r}",
         )

@@ -74,28 +74,22 @@ class RunningHandlers:
         assert attempt.log is not None  # noqa: S101 - `Executor.start` has made it
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
         span = tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids)
-        self._begin(attempt)
+        with self._lock:
+            self._begun[attempt] = (self._seconds or float)(), threading.current_thread().name
+            self._tasks.setdefault(attempt.task.id, []).append(attempt)
         try:
             with span, attempt.log:
                 return (yield from call_handler(registry, attempt.handler, attempt.context, attempt.task.handler))
         finally:
-            self._end(attempt)
-
-    def _begin(self, attempt: Attempt) -> None:
-        with self._lock:
-            self._begun[attempt] = (self._seconds or float)(), threading.current_thread().name
-            self._tasks.setdefault(attempt.task.id, []).append(attempt)
-
-    def _end(self, attempt: Attempt) -> None:
-        if self.on_probation and not self.hangs(attempt):
-            self.on_probation.discard(attempt.begun_task.handler)
-        with self._lock:
-            self._hanging.discard(attempt)
-            del self._begun[attempt]
-            attempts = self._tasks[attempt.task.id]
-            attempts.remove(attempt)
-            if not attempts:
-                del self._tasks[attempt.task.id]
+            if self.on_probation and not self.hangs(attempt):
+                self.on_probation.discard(task.handler)
+            with self._lock:
+                self._hanging.discard(attempt)
+                del self._begun[attempt]
+                attempts = self._tasks[attempt.task.id]
+                attempts.remove(attempt)
+                if not attempts:
+                    del self._tasks[attempt.task.id]
 
     def hangs(self, attempt: Attempt) -> bool:
         """Return whether the handler of an attempt has not returned although its time is over.

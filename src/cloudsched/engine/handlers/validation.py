@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
@@ -23,7 +24,7 @@ from cloudsched.features.fields import HandlerFields
 from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
     from datetime import timedelta
 
     from cloudsched.domain.documents.children import Child
@@ -68,7 +69,14 @@ def validate_draft(  # noqa: C901, PLR0912 - one check after the other, in the c
         defaults |= handler.defaults
         if handler.estimate is not None and fault is None:
             defaults |= handler.estimate(draft)
-    completed = _add_defaults(draft, task_id, defaults)
+    given = draft.model_fields_set
+    missing = dict[str, object]()
+    for name, value in defaults.items():
+        if value is not None and name not in given:
+            missing[name] = value
+    if task_id != draft.id:
+        missing["id"] = task_id
+    completed = draft.model_copy(update=missing) if missing else draft
     if changed is None and draft.owner != SYSTEM_OWNER and "delivery_channels" not in completed.model_fields_set:
         tells = draft.category is not Category.OTHERS or (handler is not None and handler.draft is not None)
         if tells and not draft.on_completion:
@@ -89,18 +97,6 @@ def validate_draft(  # noqa: C901, PLR0912 - one check after the other, in the c
     return completed
 
 
-def _add_defaults(draft: TaskDraft, task_id: str | None, defaults: Mapping[str, object]) -> TaskDraft:
-    """Return a draft with its id, and with the defaults of the fields that it does not set."""
-    given = draft.model_fields_set
-    missing = dict[str, object]()
-    for name, value in defaults.items():
-        if value is not None and name not in given:
-            missing[name] = value
-    if task_id != draft.id:
-        missing["id"] = task_id
-    return draft.model_copy(update=missing) if missing else draft
-
-
 def _check_sizes(draft: TaskDraft) -> None:
     """Check that its values can be stored, and leave room for open runs and events beside them."""
     require_storable("payload", draft.payload, MAX_PAYLOAD)
@@ -109,8 +105,13 @@ def _check_sizes(draft: TaskDraft) -> None:
             require_storable("source.context", draft.source.context, MAX_CONTEXT)
         if draft.source.messages is not None or draft.source.model is not None:
             require_storable("source", draft.source.to_wire(), MAX_CONTEXT)
-    if _is_surely_small(draft):
+    when = draft.schedule  # within the limit by its fields, or by a bound ten times as cheap
+    has_lists = when is not None and (when.rdates or when.exdates or when.calendars or isinstance(when.rrule, tuple))
+    if not has_lists and draft.model_fields_set <= SHORT_FIELDS:
         return
+    with suppress(ValueError):  # a lone surrogate: storing it is refused later, with a better message
+        if MAX_EXPANSION * len(draft.model_dump_json(by_alias=True, exclude_none=True)) <= MAX_SPEC_BYTES:
+            return
     data = draft.model_dump(mode="python", by_alias=True, exclude_none=True)
     size = stored_size(data)
     if size > MAX_SPEC_BYTES:
@@ -124,19 +125,6 @@ SHORT_FIELDS: Final = frozenset(
     | {"query_per_execution", "tokens_per_execution", *HandlerFields.defaulted}
 )
 """Fields that are within the limit together, even with the largest payload, if the schedule has no lists."""
-
-
-def _is_surely_small(draft: TaskDraft) -> bool:
-    """Return whether a draft is within the limit, by its fields or by a bound ten times as cheap."""
-    when = draft.schedule
-    has_lists = when is not None and (when.rdates or when.exdates or when.is_adjusted or isinstance(when.rrule, tuple))
-    if not has_lists and draft.model_fields_set <= SHORT_FIELDS:
-        return True
-    try:
-        body = draft.model_dump_json(by_alias=True, exclude_none=True)
-    except ValueError:  # a lone surrogate: storing it is refused later, with a better message
-        return False
-    return MAX_EXPANSION * len(body) <= MAX_SPEC_BYTES
 
 
 def _find_handler(work: TaskDraft | Child, registry: Registry) -> Handler | None:

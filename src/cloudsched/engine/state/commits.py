@@ -113,7 +113,7 @@ class Committer:
 
         return compare_and_set(what, load, change, first)
 
-    def commit(self, commit: Commit) -> Procedure[VersionedTask]:
+    def commit(self, commit: Commit) -> Procedure[VersionedTask]:  # noqa: C901 - one hook after the other
         """Commit a decision, and return the task as committed.
 
         The hooks of options are not called for a new task.
@@ -125,7 +125,16 @@ class Committer:
             created: VersionedTask = yield StoreCommit(partial(self._store.commit, commit), commit)
             self._log(commit, None)
             return created
-        whole, calls = self._complete(commit, commit.base.task)
+        before = commit.base.task
+        whole, calls = self._complete_records(commit, before) if commit.executions else (commit, NO_CALLS)
+        for concerns, option in self.options.before_commit:
+            if concerns(whole):
+                whole = option.before_commit(whole, before)
+        if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
+            whole = whole.having(task=fitted)
+        whole = self._settle_expiry(whole)
+        if whole.others:
+            whole = whole.having(others=tuple(map(self._settle_expiry, whole.others)))
         for call in calls.before:
             yield call
         write = StoreCommit(partial(self._store.commit, whole), whole)
@@ -139,22 +148,8 @@ class Committer:
                 option.after_commit(committed)
         return committed.stored
 
-    def _complete(self, whole: Commit, before: Task) -> tuple[Commit, FailureCalls]:
-        """Return a commit with what the options add, and the calls that are made before and after it."""
-        calls = NO_CALLS
-        if whole.executions:
-            whole, calls = self._complete_records(whole, before)
-        for concerns, option in self.options.before_commit:
-            if concerns(whole):
-                whole = option.before_commit(whole, before)
-        if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
-            whole = whole.having(task=fitted)
-        whole = self._settle_expiry(whole)
-        if whole.others:
-            whole = whole.having(others=tuple(map(self._settle_expiry, whole.others)))
-        return whole, calls
-
     def _complete_records(self, commit: Commit, before: Task) -> tuple[Commit, FailureCalls]:
+        """Return a commit with what the options add to its records, and the calls before and after it."""
         whole = commit
         calls = NO_CALLS
         for concerns, option in self.options.before_record:

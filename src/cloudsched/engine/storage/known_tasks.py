@@ -37,7 +37,9 @@ def _copy(value: Any) -> Any:  # noqa: ANN401 - any value of a field
     if isinstance(value, dict):
         copied = {**value}
         for key, item in value.items():
-            if type(item) not in _SCALARS:
+            if type(item) is dict and _SCALARS.issuperset(map(type, item.values())):
+                copied[key] = {**item}  # as most payloads are
+            elif type(item) not in _SCALARS:
                 copied[key] = _copy(item)
         return copied
     if isinstance(value, list | tuple):

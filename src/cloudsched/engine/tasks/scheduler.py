@@ -103,7 +103,8 @@ class Scheduler:
         by.require_owner(draft.owner)
         try:
             draft = self._validate(draft, by)
-            require_recipient(draft, self._engine)
+            if "owner" not in draft.model_fields_set:
+                require_recipient(draft, self._engine)
         except InvalidInput as error:
             faults = Faults([error])
             if draft.schedule is not None:
@@ -655,8 +656,6 @@ def require_recipient(draft: TaskDraft, engine: EngineContext) -> None:
 
     It is for the system only if that has contacts.
     """
-    if "owner" in draft.model_fields_set:
-        return
     personal = [channel for channel in draft.delivery_channels if channel.traits.may_users_name]
     if not personal:
         return
